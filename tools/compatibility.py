@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+import api_coverage
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/compatibility.md"
 MIN = 3  # causes that stop fewer tests are counted together
@@ -193,20 +195,11 @@ def bad_calls(path):
 
 def parity():
     """Counts of the names of 2.0 and 2.1 (tests/parity, tools/api_coverage.py)."""
-    names = collections.Counter(line.split("\t")[4] for line in
-                                (ROOT / "tests/parity/paddle_api.tsv").read_text().splitlines() if line[:1] not in ("", "#"))
     counts = collections.defaultdict(collections.Counter)
-    for line in (ROOT / "tests/parity/coverage_floor.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            area, column, n = line.split()
-            counts[area][column] = int(n)
-    others = {"fleet", "onnx"}
-    total = sum(n for area, n in names.items() if area not in others)
-    sums = {c: sum(counts[a][c] for a in counts if a not in others) for c in ("present", "shown")}
-    return ["## Names", "",
-            f"Of the {sum(names.values())} public names of Paddle 2.0 and 2.1, {total} without `fleet` and `onnx`: "
-            f"{sums['present']} are there ({share(sums['present'], total)}), {sums['shown']} are shown to agree by a case that "
-            f"runs on both ({share(sums['shown'], total)}). [migration.md](migration.md) has the table by area."]
+    for area, column, n in api_coverage.read_floor(api_coverage.FLOOR):
+        counts[area][column] = int(n)
+    return ["## Names", "", api_coverage.summary(api_coverage.read_names(), counts) +
+            " [migration.md](migration.md) has the table by area."]
 
 
 SECTIONS = [("unittests/results.tsv", all_unit_tests), ("dygraph_to_static/results.tsv", dygraph_to_static),

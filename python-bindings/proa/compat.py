@@ -19,8 +19,7 @@ def _converted(value, convert, inplace):
         items = {convert(key): convert(one) for key, one in value.items()}
         if not inplace:
             return items
-        value.clear()
-        value.update(items)
+        value.update(items)  # a key that changed stays beside its old form, as in Paddle
         return value
     return convert(value)
 
@@ -36,9 +35,11 @@ def to_bytes(obj, encoding="utf-8", inplace=False):
 
 
 def round(x, d=0):
-    """x to d digits behind the point, halves away from zero."""
+    """x to d digits behind the point, halves away from zero; a zero keeps its sign."""
     scale = 10 ** d
-    return math.floor(x * scale + 0.5) / scale if x > 0 else math.ceil(x * scale - 0.5) / scale if x < 0 else 0.0
+    if x > 0:
+        return math.floor(x * scale + 0.5) / scale
+    return math.ceil(x * scale - 0.5) / scale if x < 0 else math.copysign(0.0, x)
 
 
 def floor_division(x, y):

@@ -134,7 +134,7 @@ static PyObject *set_to_1d(PyObject *module, PyObject *args)
 PyObject *py_tensor_numpy(PyObject *self, PyObject *unused)
 {
     if (proa_is_symbolic(py_tensor_of(self)))
-        return PyErr_Format(PyExc_RuntimeError,
+        return PyErr_Format(PyExc_AssertionError,
                             "numpy: a program's variable has no data; fetch it with Executor.run");
     (void)unused;
     /* made here, since NumPy would ignore an exception of the buffer protocol */

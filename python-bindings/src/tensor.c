@@ -366,6 +366,10 @@ static PyObject *tensor_clear_gradient(PyObject *self, PyObject *args, PyObject 
     static char *names[] = {"set_to_zero", NULL};
     int zero = 1;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|p:clear_gradient", names, &zero)) return NULL;
+    if (proa_is_symbolic(py_tensor_of(self)))
+        return PyErr_Format(PyExc_AssertionError,
+                            "clear_gradient: a program's variable keeps no gradient; this is for eager "
+                            "tensors");
     if (zero) return tensor_clear_grad(self, NULL);
     proa_clear_grad(py_tensor_of(self));
     Py_RETURN_NONE;

@@ -431,9 +431,9 @@ def test_a_config_is_for_one_predictor(saved):
     inference.create_predictor(inference.Config(config))
 
 
-@pytest.mark.parametrize("name, args", [("enable_xpu", ()), ("enable_lite_engine", ()),
+@pytest.mark.parametrize("name, args", [("enable_xpu", ()),
                                         ("enable_tensorrt_engine", (1 << 20, 1)), ("enable_dlnne", ()),
-                                        ("set_trt_dynamic_shape_info", ({}, {}, {})), ("quantizer_config", ())])
+                                        ("quantizer_config", ())])
 def test_devices_that_are_not_there(name, args):
     with pytest.raises(RuntimeError, match="this build has no"):
         getattr(inference.Config(), name)(*args)

@@ -17,8 +17,19 @@ class TensorHookRemoveHelper:
         return False
 
 
+def _hook_in_program(var, hook):
+    """Puts an operator behind a program's variable whose gradient is hook's result; what was fed has nothing before it
+    that the hook could reach."""
+    import numpy as np
+
+    from ..static.host import py_func
+    if not var.is_leaf:
+        var._become(py_func(lambda value: value, var, var, lambda gradient: hook(np.array(gradient)), [var]))
+
+
 def register_hook(self, hook):
-    """Calls hook(gradient) when backward reaches the tensor; a Tensor that it returns takes the gradient's place.
+    """Calls hook(gradient) when backward reaches the tensor; a Tensor that it returns takes the gradient's place. In a
+    program the hook takes and returns arrays, stays for good, and None is returned.
 
     >>> import proa as paddle
     >>> x = paddle.ones([1]); x.stop_gradient = False
@@ -30,4 +41,6 @@ def register_hook(self, hook):
     """
     if self.stop_gradient:
         raise RuntimeError("register_hook: the Tensor must want a gradient; set stop_gradient = False first")
+    if self.is_symbolic:
+        return _hook_in_program(self, hook)
     return TensorHookRemoveHelper(self, _core.register_hook(self, hook))

@@ -2,6 +2,7 @@
 import numpy
 
 from .. import _core
+from ..framework import mode
 from ..framework.dtype import dtype_name, to_dtype
 from ..static.program import default_main_program
 from ..static.variable import Variable
@@ -39,8 +40,16 @@ def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_m
 
 def check_shape(shape, op_name, expected_shape_type=(list, tuple, Variable), expected_element_type=(int, Variable),
                 expected_tensor_dtype=("int32", "int64")):
-    """TypeError unless shape is a list of whole numbers, or a variable of such."""
+    """While a program is built: TypeError unless shape is a list of whole numbers, or a variable of such."""
+    if mode.in_dynamic_mode():
+        return
     check_type(shape, "shape", expected_shape_type, op_name)
+    tensors = [("shape", shape)] if isinstance(shape, Variable) else [("element of shape", item) for item in shape]
+    for name, item in tensors:
+        if expected_element_type is not None and item is not shape:
+            check_type(item, name, expected_element_type, op_name)
+        if expected_tensor_dtype is not None and isinstance(item, Variable):
+            check_dtype(item.dtype, name, expected_tensor_dtype, op_name)
 
 
 class DataFeeder:

@@ -33,7 +33,10 @@ def rows(self):
 
 
 def gradient(self):
-    """The gradient as a NumPy array, or None; of SelectedRows, the given rows and their numbers."""
+    """The gradient as a NumPy array, or None; of SelectedRows, the given rows and their numbers. A program's variable
+    has none: AssertionError."""
+    if self.is_symbolic:
+        raise AssertionError("gradient: a program's variable keeps no gradient; fetch that of paddle.static.gradients")
     grad = self.grad
     if grad is None:
         return None

@@ -1,6 +1,8 @@
 """Config: which model a predictor loads, and how it runs; over proa/inference.h. What Proa needs no switch for is
-kept, so that it can be asked for again; devices and engines that Proa does not have are errors."""
+kept, so that it can be asked for again; devices and engines that Proa does not have are errors, options of an engine that
+is not on have no effect."""
 import os
+import warnings
 
 from .. import _core
 from .kinds import PrecisionType
@@ -103,6 +105,21 @@ def _said(name, value, doc):
     return say
 
 
+def _option(name, doc):
+    """An option of TensorRT, which only its engine would look at."""
+    def keep(self, *args, **kwargs):
+        self._options.add(name)
+    keep.__doc__ = doc
+    return keep
+
+
+def _chosen(name, doc):
+    def ask(self):
+        return name in self._options
+    ask.__doc__ = doc
+    return ask
+
+
 class Config:
     """The model to load, and how it runs.
 
@@ -117,9 +134,9 @@ class Config:
 
     def __init__(self, *args):
         if len(args) == 1 and isinstance(args[0], Config):
-            self._core = args[0]._core.copy()
+            self._core, self._options = args[0]._core.copy(), set(args[0]._options)
             return
-        self._core = _core.InferenceConfig()
+        self._core, self._options = _core.InferenceConfig(), set()
         if args:
             self.set_model(*args)
 
@@ -238,11 +255,13 @@ class Config:
         self._core.set("GPU_POOL_MB", int(memory_pool_init_size_mb))
 
     enable_xpu = _no("XPU")
-    enable_tensorrt_engine = enable_tensorrt_dla = enable_tensorrt_oss = _no("TensorRT")
-    exp_disable_tensorrt_ops = set_trt_dynamic_shape_info = _no("TensorRT")
+    enable_tensorrt_engine = _no("TensorRT")
+    enable_tensorrt_dla = _option("dla", "Accepted: there is no TensorRT that would use its DLA cores.")
+    enable_tensorrt_oss = enable_tensorrt_varseqlen = _option("oss", "Accepted: there is no TensorRT that would use its plug-ins.")
+    exp_disable_tensorrt_ops = _option("disabled", "Accepted: no operator runs in TensorRT.")
+    set_trt_dynamic_shape_info = _option("shapes", "Accepted: shapes are dynamic without it.")
     enable_quantizer = quantizer_config = _no("quantizer", "models run in their own precision")
     to_native_config = _no("NativeConfig", "create_predictor takes a Config")
-    enable_lite_engine = _no("Paddle Lite")
     enable_dlnne = _no("DLNNE")
 
     def disable_gpu(self):
@@ -262,8 +281,15 @@ class Config:
     xpu_device_id = _constant(0, "0: there is no XPU.")
     fraction_of_gpu_memory_for_pool = _constant(0.0, "0: the pool grows as it is needed.")
     tensorrt_engine_enabled = _constant(False, "False: there is no TensorRT.")
-    tensorrt_dla_enabled = tensorrt_oss_enabled = _constant(False, "False: there is no TensorRT.")
-    lite_engine_enabled = _constant(False, "False: there is no Paddle Lite.")
+    tensorrt_dla_enabled = _chosen("dla", "What enable_tensorrt_dla said.")
+    tensorrt_oss_enabled = tensorrt_varseqlen_enabled = _chosen("oss", "What enable_tensorrt_oss said.")
+
+    def enable_lite_engine(self, precision_mode=PrecisionType.Float32, zero_copy=False, passes_filter=(), ops_filter=()):
+        """A warning: there is no Paddle Lite, and the model runs as it does without."""
+        self._options.add("lite")
+        warnings.warn("inference.Config.enable_lite_engine: this build has no Paddle Lite: models run on the CPU")
+
+    lite_engine_enabled = _chosen("lite", "What enable_lite_engine said.")
 
     def summary(self):
         """A table of what is set."""

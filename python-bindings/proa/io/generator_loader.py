@@ -25,7 +25,7 @@ class GeneratorLoader:
         """reader() yields samples, tuples of one array a variable; batch_size of them are stacked."""
         if batch_size <= 0:
             raise AssertionError(f"set_sample_generator: batch_size must be positive, got {batch_size}")
-        from ..batch import batch
+        from .. import batch
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(self, reader, places=None):

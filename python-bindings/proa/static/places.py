@@ -22,17 +22,17 @@ def cpu_places(device_count=None):
 
 
 def cuda_places(device_ids=None):
-    """The places of GPUs; an error where the build has none."""
+    """The places of GPUs; an AssertionError where there is none."""
     from ..device import cuda
     if not cuda.device_count():
-        raise RuntimeError("cuda_places: there is no CUDA device; use cpu_places")
+        raise AssertionError("cuda_places: there is no CUDA device; use cpu_places")
     ids = range(cuda.device_count()) if device_ids is None else device_ids
     return [_core.CUDAPlace(int(i)) for i in ids]
 
 
 def xpu_places(device_ids=None):
-    """The places of XPUs, which no build of Proa has: an error."""
-    raise RuntimeError("xpu_places: Proa knows no XPU; use cpu_places")
+    """The places of XPUs, which no build of Proa has: an AssertionError."""
+    raise AssertionError("xpu_places: Proa knows no XPU; use cpu_places")
 
 
 @contextlib.contextmanager

@@ -237,15 +237,18 @@ def where(condition):
 
 
 def unique(x, dtype="int32"):
-    """(the different elements, where each element of x is among them)."""
-    return one_op("unique", {"X": x}, {"dtype": _number(dtype)}, "Out", "Index")
+    """(the different elements in the order in which they come, where each element of x is among them)."""
+    return unique_with_counts(x, dtype)[:2]
 
 
 def unique_with_counts(x, dtype="int32"):
-    """(the different elements, where each element of x is among them, how often each occurs)."""
+    """(the different elements in the order in which they come, where each element of x is among them, how often each
+    occurs)."""
     from ... import unique as found
-    values, index, counts = found(x, return_inverse=True, return_counts=True, dtype=dtype)
-    return values, index, counts
+    values, first, index, counts = found(x, return_index=True, return_inverse=True, return_counts=True, dtype=dtype)
+    order = _core.argsort(first)
+    return (_core.gather(values, order), _core.gather(_core.cast(_core.argsort(order), dtype), index),
+            _core.gather(counts, order))
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):
