@@ -16,7 +16,7 @@ import api_coverage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/compatibility.md"
-MIN = 3  # causes that stop fewer tests are counted together
+MIN, ALL = 3, 60  # of more than ALL causes, those that stop fewer than MIN tests are counted together
 HEAD = """# Compatibility: what referees say
 
 How far scripts for Paddle run unchanged on Proa, as programs say that nobody here wrote. Real Paddle 2.6.2 on the CPU is the
@@ -35,7 +35,7 @@ def share(part, whole):
 
 def general(cause):
     """A cause without its names, numbers and files, so that its kin are counted together."""
-    cause = re.sub(r" \(/[^)]*\)?", "", cause)
+    cause = re.sub(r"'/[^']*'", "'…'", re.sub(r" \(/[^)]*\)?", "", cause))
     named = "attribute" in cause or "import" in cause
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'", lambda m: m[0] if named else "'…'", cause)).strip()[:140]
 
@@ -46,12 +46,13 @@ def cell(text):
 
 
 def causes_table(causes, what):
-    """Lines of a table of causes by how often they occur; the rare ones by kind, a row each."""
+    """Lines of a table of causes by how often they occur; where they are many, the rare ones by kind, a row each."""
+    least = MIN if len(causes) > ALL else 1
     lines = [f"| {what} | cause |", "|---|---|"]
-    lines += [f"| {n} | {cell(cause)} |" for cause, n in causes.most_common() if n >= MIN]
+    lines += [f"| {n} | {cell(cause)} |" for cause, n in causes.most_common() if n >= least]
     rare, kinds = collections.Counter(), collections.Counter()
     for cause, n in causes.items():
-        if n < MIN:
+        if n < least:
             kind = cause.partition(":")[0]
             rare[kind] += n
             kinds[kind] += 1
