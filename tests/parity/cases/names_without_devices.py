@@ -7,7 +7,6 @@ import sys
 import tempfile
 import warnings
 
-import numpy as np
 import paddle
 import paddle.static as static
 from paddle import inference, nn

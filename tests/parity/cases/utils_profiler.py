@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 import paddle
-from parity import case, raised, since_removed
+from parity import case, since_removed
 
 U = "paddle.utils.profiler."
 OPS = ("matmul", "softmax", "tanh")
