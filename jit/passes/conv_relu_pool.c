@@ -43,7 +43,8 @@ static bool suits_pool(const found *f)
     return g->pooling_type == PROA_POOLING_TYPE_MAX && !g->adaptive && !g->ceil_mode &&
            g->data_format == PROA_DATA_FORMAT_NCHW && proa__all_are(&g->padding, 0) &&
            g->padding_algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && g->kernel_size.count == 2 &&
-           proa__same_ints(&g->kernel_size, &g->stride) && g->x->dtype == PROA_F32;
+           proa__same_ints(&g->kernel_size, &g->stride) && g->x->dtype == PROA_F32 &&
+           g->x->shape[2] >= g->kernel_size.at[0] && g->x->shape[3] >= g->kernel_size.at[1];
 }
 
 /* True if `a` is the pooling that g is the gradient of. */

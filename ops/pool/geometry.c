@@ -47,7 +47,8 @@ static proa_status output_size(const pool_params *p, pool_geometry *g, int i)
     }
     int64_t span = g->in[i] + g->before[i] + g->after[i] - g->kernel[i];
     if (p->ceil_mode) span += g->stride[i] - 1; /* a last window may reach beyond the input */
-    if (span < 0 || g->in[i] == 0)
+    /* A window larger than the padded input is the only one, if it is larger by less than a stride. */
+    if (span <= -g->stride[i] || g->in[i] == 0)
         return FAIL(p, "kernel_size", "has value %lld, more than x's size %lld with padding %lld + %lld",
                     (long long)g->kernel[i], (long long)g->in[i], (long long)g->before[i],
                     (long long)g->after[i]);

@@ -8,7 +8,7 @@ def _axis(size, kernel, stride, before, after, ceil_mode, adaptive):
     """(from, to, padded length) of each window along one dim."""
     if adaptive:
         return [(i * size // kernel, -(-(i + 1) * size // kernel), 0) for i in range(kernel)]
-    count = (size + before + after - kernel + (stride - 1 if ceil_mode else 0)) // stride + 1
+    count = int((size + before + after - kernel + (stride - 1 if ceil_mode else 0)) / stride) + 1
     spans = [(i * stride - before, min(i * stride - before + kernel, size + before)) for i in range(count)]
     return [(max(a, 0), max(min(b, size), max(a, 0)), b - a) for a, b in spans]
 
