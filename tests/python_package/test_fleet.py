@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import proa as paddle
-from proa.distributed.fleet.base.message import Message
+from proa.distributed.fleet.base.strategy_fields import StrategyMessage
 from proa.distributed.fleet.meta_parallel import LayerDesc
 from proa.distributed.fleet.meta_parallel.pipeline_layer import segments
 from proa.distributed.fleet.meta_parallel.pipeline_schedule import SCHEDULES, most_alive
@@ -545,14 +545,14 @@ def test_recompute_has_the_same_bits(leaf):
                                   "}", "amp_configs: 3", 'recompute_configs { checkpoints: 5 }', "nccl_comm_num: one"])
 def test_strategy_files_that_are_none(text):
     with pytest.raises(ValueError):
-        Message("DistributedStrategy").merge_text(text)
+        StrategyMessage("DistributedStrategy").merge_text(text)
 
 
 def test_strategy_texts_come_back():
-    message = Message("DistributedStrategy")
+    message = StrategyMessage("DistributedStrategy")
     message.set("amp", True)
     message.get("recompute_configs").set("checkpoints", ['a "quoted" name', "back\\slash", "two\nlines"])
     message.get("sharding_configs").set("segment_broadcast_MB", 0.1)
-    again = Message("DistributedStrategy")
+    again = StrategyMessage("DistributedStrategy")
     again.merge_text("# a comment\n" + message.to_text())
     assert again.as_dict() == message.as_dict() and again.to_text() == message.to_text()

@@ -1,6 +1,6 @@
 """fluid.dataset: data sets that are read from files."""
 from ..distributed import InMemoryDataset as _InMemory, QueueDataset as _Queue
-from .data_feed_desc import text_of
+from .data_feed_desc import FeedMessage
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
@@ -37,13 +37,14 @@ class _Setters:
     def desc(self):
         """The description of its feed in protobuf's text format."""
         from ..framework.dtype import dtype_name
-        slots = []
+        message = FeedMessage("DataFeedDesc")
+        message.update({"name": self._feed_name, "batch_size": self._batch_size, "pipe_command": self._pipe_command}, "desc")
         for var in self._use_var or ():
-            slots.append({"name": var.name, "type": "float" if dtype_name(var.dtype) == "float32" else "uint64", "is_used": True})
+            slot = {"name": var.name, "type": "float" if dtype_name(var.dtype) == "float32" else "uint64", "is_used": True}
             if not var.lod_level:
-                slots[-1].update(is_dense=True, shape=list(var.declared_shape))
-        message = {"name": self._feed_name, "batch_size": self._batch_size, "pipe_command": self._pipe_command}
-        return text_of({**message, "multi_slot_desc": {"slots": slots}} if slots else message)
+                slot.update(is_dense=True, shape=list(var.declared_shape))
+            message.get("multi_slot_desc").add("slots", slot)
+        return message.to_text()
 
 
 class QueueDataset(_Setters, _Queue):

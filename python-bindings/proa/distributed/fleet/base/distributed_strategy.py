@@ -1,7 +1,7 @@
 """DistributedStrategy: a message of switches and settings, read and written in Paddle's own text format."""
 from ....utils.flags import get_flags
 from ....static.compiler import BuildStrategy, ExecutionStrategy
-from .message import MESSAGES, Message
+from .strategy_fields import MESSAGES, StrategyMessage
 
 _HIDDEN = {"mode", "calc_comm_same_stream", "fuse_grad_size_in_TFLOPS"}
 _OTHER_NAMES = {"with_coordinator": "is_with_coordinator"}
@@ -63,7 +63,7 @@ class DistributedStrategy:
     """
 
     def __init__(self):
-        object.__setattr__(self, "_message", Message("DistributedStrategy"))
+        object.__setattr__(self, "_message", StrategyMessage("DistributedStrategy"))
         object.__setattr__(self, "_order", ["dp", "pp", "sharding", "sep", "mp"])
         object.__setattr__(self, "sync_param_name", ["embedding", "layer_norm", ".b_"])
         for name in _FROM_FLAGS:

@@ -1,5 +1,5 @@
-"""Fields of Paddle 2.6.2's message paddle.fleet.DistributedStrategy and of the messages in it, a block each: number, type
-(* repeated), name, and the default where there is one."""
+"""Fields of Paddle 2.6.2's message paddle.fleet.DistributedStrategy and of the messages in it, as messages_of reads them."""
+from ....framework.text_message import Message, messages_of
 
 FIELDS = """
 DistributedStrategy
@@ -251,3 +251,11 @@ GradientScaleConfig
  1 string scale_strategy avg
  2 bool scale_gradient False
 """
+
+MESSAGES = messages_of(FIELDS)
+
+
+class StrategyMessage(Message):
+    """A DistributedStrategy, or a message in one."""
+
+    messages = MESSAGES

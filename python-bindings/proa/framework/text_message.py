@@ -1,8 +1,6 @@
-"""Protobuf-like messages for DistributedStrategy: fields that know whether they were set, read and written in
-protobuf's text format, as Paddle's files are."""
+"""Messages in protobuf's text format, as Paddle's settings files are: fields that know whether they were set. A subclass of
+Message has the table of its fields."""
 import re
-
-from .strategy_fields import FIELDS
 
 _KINDS = {"bool": bool, "int32": int, "int64": int, "float": float, "double": float, "string": str, "mode": int}
 _MODES = {"COLLECTIVE": 1, "PS": 2, "PIPELINE": 3, "HETER": 4}
@@ -25,22 +23,23 @@ class Field:
         return self.type not in _KINDS
 
 
-def _read_fields():
+def messages_of(table):
+    """{message: {field: Field}} of a table: a block for each message, its name and then lines of number, type (* repeated), name,
+    and the default where there is one."""
     messages = {}
-    for block in FIELDS.strip().split("\n\n"):
+    for block in table.strip().split("\n\n"):
         name, *rows = block.splitlines()
         messages[name] = {f.name: f for f in map(Field, rows)}
     return messages
 
 
-MESSAGES = _read_fields()
-
-
 class Message:
     """Values of a message's fields; what was set is told from defaults."""
 
-    def __init__(self, type):
-        self.type, self.fields, self.values = type, MESSAGES[type], {}
+    messages = {}  # a subclass's: what messages_of gave
+
+    def __init__(self, name):
+        self.type, self.fields, self.values = name, self.messages[name], {}
 
     def get(self, name):
         """The value: a list for what repeats, a Message for a message."""
@@ -50,7 +49,7 @@ class Message:
         if field.repeated:
             return []
         if field.is_message:
-            made = Message(field.type)
+            made = type(self)(field.type)
             self.values[name] = made  # an empty message is not written
             return made
         return field.default
@@ -65,6 +64,12 @@ class Message:
             self.get(name).update(value, field.name)
         else:
             self.values[name] = self._checked(field, kind, value)
+
+    def add(self, name, values):
+        """Appends a message with these values to a repeated field."""
+        made = type(self)(self.fields[name].type)
+        made.update(values, name)
+        self.values.setdefault(name, []).append(made)
 
     @staticmethod
     def _checked(field, kind, value):
@@ -125,7 +130,7 @@ class Message:
             if field.is_message:
                 if tokens[at] != "{":
                     raise ValueError(f"{self.type}: expected '{{' behind {name!r}, got {tokens[at]!r}")
-                inner = Message(field.type) if field.repeated else self.get(name)
+                inner = type(self)(field.type) if field.repeated else self.get(name)
                 at = inner._merge(tokens, at + 1, closed=True)
                 if field.repeated:
                     self.values.setdefault(name, []).append(inner)
