@@ -30,32 +30,37 @@ class Build:
         self.env = {**run.environment("proa", threads, self.folder), **dict(pair.split("=", 1) for pair in more)}
 
     def measure(self, family, unit):
-        """row -> seconds; a row that this build cannot run is named and left out."""
+        """(row -> seconds, what failed)."""
         if family == "dispatch":
             done = subprocess.run([str(self.folder / "benchmarks/dispatch")], env=self.env, text=True, capture_output=True)
-            return {name.strip(): float(ns) * 1e-9 for name, ns in re.findall(r"^(\S.*?) {2,}([\d.]+) ns", done.stdout, re.M)}
-        rows = {}
+            return {name.strip(): float(ns) * 1e-9 for name, ns in re.findall(r"^(\S.*?) {2,}([\d.]+) ns", done.stdout, re.M)}, []
+        rows, problems = {}, []
         for way in ("proa", "proa+c") if family == "inference" and not unit.startswith("decoding") else ("proa",):
             found = run.ask([sys.executable, str(run.HERE / "worker.py"), way, family, unit, "--folder", self.work, "--threads",
                              self.threads], self.env, unit)
             for row, what in found.get("rows", {}).items():
                 if "seconds" in what:
                     rows[f"{row}{' from C' if way == 'proa+c' else ''}"] = what["seconds"]
-            for problem in [found.get("error"), *(what.get("error") for what in found.get("rows", {}).values())]:
-                if problem:
-                    print(f"{family}: {unit}: not with {self.folder}: {problem}", flush=True)
-        return rows
+            problems += filter(None, [found.get("error"), *(what.get("error") for what in found.get("rows", {}).values())])
+        return rows, [f"{self.folder}, {family}, {unit}: {problem}" for problem in problems]
 
 
 def compare(builds, family, units, rounds):
-    """(unit, row) -> (median before, median now)."""
-    times = {}
+    """(unit, row) -> (median before, median now). Rows that the build before cannot run are named and left out; one that the
+    build now cannot run ends the program."""
+    times, missing = {}, set()
     for turn in range(rounds):
         for unit in units:
             order = [0, 1] if turn % 2 == 0 else [1, 0]
             for which in order:
-                for row, seconds in builds[which].measure(family, unit).items():
+                rows, problems = builds[which].measure(family, unit)
+                if problems and which == 1:
+                    sys.exit("\n".join(problems))
+                missing.update(problems)
+                for row, seconds in rows.items():
                     times.setdefault((unit, row), ([], []))[which].append(seconds)
+    for problem in sorted(missing):
+        print("left out:", problem)
     return {key: tuple(map(statistics.median, both)) for key, both in times.items() if all(both)}
 
 
