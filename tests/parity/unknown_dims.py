@@ -82,10 +82,10 @@ def flat(value):
 
 
 class Recorder:
-    """Puts itself round the public functions and the methods of Tensor."""
+    """Puts itself round the public functions and the methods of Tensor; what is called in static mode has no values to compare."""
 
     def __init__(self):
-        self.calls, self.inside = {}, 0
+        self.calls, self.inside, self.eager = {}, 0, paddle.in_dynamic_mode
         for space in NAMESPACES:
             owner = paddle
             for part in filter(None, space.split(".")):
@@ -105,7 +105,7 @@ class Recorder:
         def wrapper(*args, **kwargs):
             self.inside += 1
             try:
-                made = Call(called, function, args, kwargs) if self.inside == 1 else None
+                made = Call(called, function, args, kwargs) if self.inside == 1 and self.eager() else None
                 result = function(*args, **kwargs)
             finally:
                 self.inside -= 1
