@@ -3,16 +3,14 @@
  * PROA_TEST_SOAK set (make soak): 10^6 runs over 1,000 shapes, and then resident memory stays within 2 % of
  * what it was after the first 5,000 runs. */
 #define _GNU_SOURCE
-#include "suite.h"
+#include "soak.h"
 
 #include <paddle/fluid/inference/capi_exp/pd_inference_api.h>
 
-#include <proa.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { CLASSES = 5, CHANNELS = 3, MAX_BATCH = 10, MAX_SIDE = 13, CLONES = 10 };
+enum { CLASSES = SOAK_CLASSES, CHANNELS = SOAK_CHANNELS, MAX_BATCH = 10, MAX_SIDE = 13, CLONES = 10 };
 enum { SHAPES = 1000 }; /* batch, height and width: 1 to 10, and 4 to 13 */
 
 typedef struct answer {
@@ -22,19 +20,7 @@ typedef struct answer {
 static float pixels[MAX_BATCH * CHANNELS * MAX_SIDE * MAX_SIDE];
 static answer answers[SHAPES]; /* of the first run of each shape */
 
-static bool is_long(void) { return getenv("PROA_TEST_SOAK") != NULL; }
-
-static int shapes(void) { return is_long() ? SHAPES : 100; }
-
-static proa_tensors network(proa_tensors in, void *context)
-{
-    proa_tensor **w = context;
-    proa_tensor *h = proa_relu(proa_conv2d(in.at[0], w[0], PROA_NONE, .padding = PROA_INTS(1, 1)));
-    proa_tensor *flat = proa_mean(h, .axis = PROA_INTS(2, 3));
-    proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (out.at) out.at[0] = proa_softmax(proa_matmul(flat, w[1]));
-    return out;
-}
+static int shapes(void) { return soak_is_long() ? SHAPES : 100; }
 
 /* A predictor of the network, whose files are gone again. */
 static PD_Predictor *predictor(void)
@@ -45,12 +31,11 @@ static PD_Predictor *predictor(void)
     snprintf(params, sizeof params, "%s.pdiparams", prefix);
     PROA_SCOPE {
         proa_seed(1);
-        proa_tensor *w[] = {proa_gaussian(PROA_SHAPE(4, CHANNELS, 3, 3)),
-                            proa_gaussian(PROA_SHAPE(4, CLASSES))};
+        proa_tensor *w[] = SOAK_WEIGHTS;
         ck_assert_int_eq(proa_set_name(w[0], "filter"), PROA_OK);
         ck_assert_int_eq(proa_set_name(w[1], "weight"), PROA_OK);
         proa_input_spec spec = {"x", PROA_SHAPE(-1, CHANNELS, -1, -1), PROA_F32};
-        proa_program *p = proa_capture(network, &spec, 1, w);
+        proa_program *p = proa_capture(soak_network, &spec, 1, w);
         ck_assert_msg(p && proa_program_save(p, prefix) == PROA_OK, "%s", proa_error_message());
         proa_program_free(p);
     }
@@ -86,16 +71,6 @@ static bool run(PD_Predictor *p, int k, answer *to)
     return ok && proa_error() == PROA_OK;
 }
 
-/* Resident memory in KiB. */
-static double resident(void)
-{
-    long pages = 0, whole = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f || fscanf(f, "%ld %ld", &whole, &pages) != 2) pages = 0;
-    if (f) fclose(f);
-    return (double)(pages * (sysconf(_SC_PAGESIZE) / 1024));
-}
-
 static void first_answers(PD_Predictor *p)
 {
     for (int k = 0; k < shapes(); k++) {
@@ -106,7 +81,7 @@ static void first_answers(PD_Predictor *p)
 
 START_TEST(memory_stays_flat)
 {
-    int runs = is_long() ? 1000000 : 3000, warm = is_long() ? 5000 : 500;
+    int runs = soak_is_long() ? 1000000 : 3000, warm = soak_is_long() ? 5000 : 500;
     PD_Predictor *p = predictor();
     double before = 0, most = 0;
     int64_t live = 0;
@@ -116,14 +91,14 @@ START_TEST(memory_stays_flat)
         int k = (int)((int64_t)i * 7919 % shapes());
         bool same = run(p, k, &have) && memcmp(&have, &answers[k], sizeof have) == 0;
         if (!same) ck_abort_msg("run %d, shape %d: %s", i, k, proa_error_message());
-        if (i == warm) before = resident(), live = proa_memory_get_stats().live_bytes;
-        if (i > warm && i % 1000 == 0 && resident() > most) most = resident();
+        if (i == warm) before = soak_resident(), live = proa_memory_get_stats().live_bytes;
+        if (i > warm && i % 1000 == 0 && soak_resident() > most) most = soak_resident();
     }
     int64_t live_now = proa_memory_get_stats().live_bytes;
-    if (is_long())
+    if (soak_is_long())
         printf("resident: %.0f KiB after %d runs, at most %.0f KiB in %d\n", before, warm, most, runs);
-    ck_assert_msg(!is_long() || most <= before * 1.02, "resident memory grew from %.0f to %.0f KiB", before,
-                  most);
+    ck_assert_msg(!soak_is_long() || most <= before * 1.02, "resident memory grew from %.0f to %.0f KiB",
+                  before, most);
     ck_assert_msg(live_now <= live + live / 10 + 65536, "live bytes grew from %lld to %lld", (long long)live,
                   (long long)live_now);
     PD_PredictorDestroy(p);
@@ -157,7 +132,7 @@ START_TEST(ten_clones_in_ten_threads)
     first_answers(first);
     for (int i = 0; i < CLONES; i++)
         users[i] = (user){PD_PredictorClone(i % 2 ? users[i - 1].clone : first), i * 97,
-                          is_long() ? 10 * SHAPES : 150, false};
+                          soak_is_long() ? 10 * SHAPES : 150, false};
     PD_PredictorDestroy(first); /* clones outlive it */
     for (int i = 0; i < CLONES; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, use, &users[i]), 0);
     for (int i = 0; i < CLONES; i++) pthread_join(threads[i], NULL);

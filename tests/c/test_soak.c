@@ -2,47 +2,23 @@
  * grow. Short by default; PROA_TEST_SOAK set (make soak): 10^5 runs over 1,000 shapes, and then resident
  * memory stays within 2 % of what it was after the first 5,000 runs. */
 #define _GNU_SOURCE
-#include "suite.h"
-
-#include <proa.h>
-
-#include <stdio.h>
-#include <unistd.h>
-
-static proa_tensors network(proa_tensors in, void *context)
-{
-    proa_tensor **w = context;
-    proa_tensor *h = proa_relu(proa_conv2d(in.at[0], w[0], PROA_NONE, .padding = PROA_INTS(1, 1)));
-    proa_tensor *flat = proa_mean(h, .axis = PROA_INTS(2, 3));
-    proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (out.at) out.at[0] = proa_softmax(proa_matmul(flat, w[1]));
-    return out;
-}
-
-static double resident_mib(void)
-{
-    long pages = 0, ignored = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f || fscanf(f, "%ld %ld", &ignored, &pages) != 2) pages = 0;
-    if (f) fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
-}
+#include "soak.h"
 
 /* The k-th of `shapes` input shapes: batch, height and width vary. */
 static proa_tensor *input(int k, int shapes)
 {
     int64_t n = 1 + k % 10, h = 4 + k / 10 % 10, w = 4 + k * 10 / shapes;
-    return proa_full(PROA_SHAPE(n, 3, h, w), 0.25 + 0.001 * k);
+    return proa_full(PROA_SHAPE(n, SOAK_CHANNELS, h, w), 0.25 + 0.001 * k);
 }
 
 START_TEST(memory_stays_flat)
 {
-    bool is_long = getenv("PROA_TEST_SOAK") != NULL;
+    bool is_long = soak_is_long();
     int runs = is_long ? 100000 : 2000, warm = is_long ? 5000 : 500, shapes = is_long ? 1000 : 100;
     proa_seed(1);
-    proa_tensor *w[] = {proa_gaussian(PROA_SHAPE(4, 3, 3, 3)), proa_gaussian(PROA_SHAPE(4, 5))};
-    proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3, -1, -1)};
-    proa_program *p = proa_capture(network, &spec, 1, w);
+    proa_tensor *w[] = SOAK_WEIGHTS;
+    proa_input_spec spec = {.shape = PROA_SHAPE(-1, SOAK_CHANNELS, -1, -1)};
+    proa_program *p = proa_capture(soak_network, &spec, 1, w);
     ck_assert_msg(p != NULL, "%s", proa_error_message());
     proa_executor *e = proa_executor_new(p);
     ck_assert_msg(e != NULL, "%s", proa_error_message());
@@ -53,12 +29,12 @@ START_TEST(memory_stays_flat)
         proa_tensor *x = input((int)((int64_t)i * 7919 % shapes), shapes);
         proa_tensors out = proa_executor_run(e, (proa_tensors){1, &x});
         ck_assert_msg(out.count == 1, "run %d: %s", i, proa_error_message());
-        if (i == warm) resident = resident_mib(), live = proa_memory_get_stats().live_bytes;
+        if (i == warm) resident = soak_resident(), live = proa_memory_get_stats().live_bytes;
     }
-    double now = resident_mib();
+    double now = soak_resident();
     int64_t live_now = proa_memory_get_stats().live_bytes;
-    if (is_long) printf("resident: %.1f MiB after %d runs, %.1f MiB after %d\n", resident, warm, now, runs);
-    ck_assert_msg(!is_long || now <= resident * 1.02, "resident memory grew from %.1f to %.1f MiB", resident,
+    if (is_long) printf("resident: %.0f KiB after %d runs, %.0f KiB after %d\n", resident, warm, now, runs);
+    ck_assert_msg(!is_long || now <= resident * 1.02, "resident memory grew from %.0f to %.0f KiB", resident,
                   now);
     ck_assert_msg(live_now <= live + live / 10 + 65536, "live bytes grew from %lld to %lld", (long long)live,
                   (long long)live_now);

@@ -8,15 +8,6 @@ from proa.fluid import legacy_ops
 from proa.fluid.op import Operator, OpProtoHolder
 
 
-@pytest.fixture
-def program():
-    paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()), \
-            fluid.unique_name.guard():
-        yield
-    paddle.disable_static()
-
-
 def run(fetch, feed=None):
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())

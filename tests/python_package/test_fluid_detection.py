@@ -16,14 +16,6 @@ FUNCTIONS = {
 }
 
 
-@pytest.fixture
-def program():
-    paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
-        yield
-    paddle.disable_static()
-
-
 def twin(name):
     return FUNCTIONS[name][1](*map(paddle.to_tensor, (IMAGE, BOXES, COUNTS))).numpy()
 

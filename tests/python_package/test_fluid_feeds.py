@@ -15,14 +15,6 @@ multi_slot_desc {
 """
 
 
-@pytest.fixture
-def program():
-    paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
-        yield
-    paddle.disable_static()
-
-
 def test_description_of_a_feed(tmp_path):
     (tmp_path / "feed").write_text(FEED)
     feed = fluid.DataFeedDesc(str(tmp_path / "feed"))

@@ -13,14 +13,6 @@ def batches(count=3):
     return read
 
 
-@pytest.fixture
-def program():
-    paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
-        yield
-    paddle.disable_static()
-
-
 def test_a_generator_feeds_a_loader_at_once():
     loader = paddle.io.DataLoader.from_generator(capacity=2, return_list=True)
     loader.set_batch_generator(batches())

@@ -8,13 +8,7 @@ from proa import fluid
 from proa.fluid import layers
 
 
-@pytest.fixture(autouse=True)
-def program():
-    paddle.enable_static()
-    main, startup = fluid.Program(), fluid.Program()
-    with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
-        yield main
-    paddle.disable_static()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def run(feed, fetch, **options):

@@ -1,0 +1,44 @@
+/* What soak tests share: whether they are to be long, a network over images of any size, and the process's
+ * resident memory. */
+#ifndef PROA_TESTS_SOAK_H
+#define PROA_TESTS_SOAK_H
+
+#include "suite.h"
+
+#include <proa.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SOAK_CLASSES = 5, SOAK_CHANNELS = 3 };
+
+/* `make soak` sets PROA_TEST_SOAK. */
+static inline bool soak_is_long(void) { return getenv("PROA_TEST_SOAK") != NULL; }
+
+/* What soak_network takes as its context: a filter and a matrix. */
+#define SOAK_WEIGHTS                                                                                  \
+    {                                                                                                 \
+        proa_gaussian(PROA_SHAPE(4, SOAK_CHANNELS, 3, 3)), proa_gaussian(PROA_SHAPE(4, SOAK_CLASSES)) \
+    }
+
+/* Chances of the classes: a convolution, the mean of each map, a product, softmax. */
+static inline proa_tensors soak_network(proa_tensors in, void *context)
+{
+    proa_tensor **w = context;
+    proa_tensor *h = proa_relu(proa_conv2d(in.at[0], w[0], PROA_NONE, .padding = PROA_INTS(1, 1)));
+    proa_tensor *flat = proa_mean(h, .axis = PROA_INTS(2, 3));
+    proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};
+    if (out.at) out.at[0] = proa_softmax(proa_matmul(flat, w[1]));
+    return out;
+}
+
+/* Resident memory in KiB; 0 if it is unknown. */
+static inline double soak_resident(void)
+{
+    long pages = 0, whole = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld", &whole, &pages) != 2) pages = 0;
+    if (f) fclose(f);
+    return (double)pages * ((double)sysconf(_SC_PAGESIZE) / 1024);
+}
+
+#endif
