@@ -1,5 +1,4 @@
-/* What soak tests share: whether they are to be long, a network over images of any size, and the process's
- * resident memory. */
+/* Shared parts of soak tests: their length, a network over images of any size, and resident memory. */
 #ifndef PROA_TESTS_SOAK_H
 #define PROA_TESTS_SOAK_H
 
@@ -14,7 +13,7 @@ enum { SOAK_CLASSES = 5, SOAK_CHANNELS = 3 };
 /* `make soak` sets PROA_TEST_SOAK. */
 static inline bool soak_is_long(void) { return getenv("PROA_TEST_SOAK") != NULL; }
 
-/* What soak_network takes as its context: a filter and a matrix. */
+/* The context of soak_network: a filter and a matrix. */
 #define SOAK_WEIGHTS                                                                                  \
     {                                                                                                 \
         proa_gaussian(PROA_SHAPE(4, SOAK_CHANNELS, 3, 3)), proa_gaussian(PROA_SHAPE(4, SOAK_CLASSES)) \
