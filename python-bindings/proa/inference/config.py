@@ -286,10 +286,10 @@ class Config:
 
     def enable_lite_engine(self, precision_mode=PrecisionType.Float32, zero_copy=False, passes_filter=(), ops_filter=()):
         """A warning: there is no Paddle Lite, and the model runs as it does without."""
-        self._options.add("lite")
+        self._core.set("LITE_ENGINE", 1)
         warnings.warn("inference.Config.enable_lite_engine: this build has no Paddle Lite: models run on the CPU")
 
-    lite_engine_enabled = _chosen("lite", "What enable_lite_engine said.")
+    lite_engine_enabled = _asked("LITE_ENGINE", "What enable_lite_engine said.")
 
     def summary(self):
         """A table of what is set."""
