@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the table's cases in real Paddle and writes what it answers: run_matrix.py BUILD_DIR OUT.npz
+"""Runs the table's cases in real Paddle and writes what it answers: run_matrix.py BUILD_DIR OUT.npz [OP …]
 
 A case that Paddle refuses is written as its error text, so that the tests can tell "Paddle cannot" from "not run".
 """
@@ -85,9 +85,11 @@ def answers(fn, cases):
     return results
 
 
-def main(build_dir, out):
+def main(build_dir, out, *names):
     results, modules, functions = {}, {}, []
     for op in matrix.load_table(build_dir):
+        if names and op["name"] not in names:
+            continue
         family = op["family"]
         if family not in modules:
             modules[family] = matrix.family_module(op, "oracle")
@@ -101,4 +103,4 @@ def main(build_dir, out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])
