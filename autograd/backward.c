@@ -14,17 +14,17 @@ static atomic_uint_fast64_t passes;
 
 typedef struct node_list {
     proa_node **at;
-    int64_t count, room;
+    int64_t count, capacity;
 } node_list;
 
 static bool push(node_list *l, proa_node *n)
 {
-    if (l->count == l->room) {
-        int64_t room = l->room ? 2 * l->room : 64;
-        proa_node **at = proa__realloc(l->at, (size_t)room * sizeof *at);
+    if (l->count == l->capacity) {
+        int64_t capacity = l->capacity ? 2 * l->capacity : 64;
+        proa_node **at = proa__realloc(l->at, (size_t)capacity * sizeof *at);
         if (!at) return false;
         l->at = at;
-        l->room = room;
+        l->capacity = capacity;
     }
     l->at[l->count++] = n;
     return true;
@@ -102,7 +102,7 @@ typedef struct graph_walk {
     uint64_t pass, outermost; /* of the backwards that wait, the first; 0: none does */
     node_list all;
     held_node *held;
-    int64_t n_held, room;
+    int64_t n_held, capacity;
 } graph_walk;
 
 /* The first backward that runs on this thread. */
@@ -110,12 +110,12 @@ static _Thread_local uint64_t outermost;
 
 static bool hold(graph_walk *w, proa_node *n)
 {
-    if (w->n_held == w->room) {
-        int64_t room = w->room ? 2 * w->room : 16;
-        held_node *held = proa__realloc(w->held, (size_t)room * sizeof *held);
+    if (w->n_held == w->capacity) {
+        int64_t capacity = w->capacity ? 2 * w->capacity : 16;
+        held_node *held = proa__realloc(w->held, (size_t)capacity * sizeof *held);
         if (!held) return false;
         w->held = held;
-        w->room = room;
+        w->capacity = capacity;
     }
     w->held[w->n_held++] = (held_node){n, n->grads, n->pass, n->needed, n->last};
     n->grads = NULL;

@@ -8,7 +8,7 @@
 
 typedef struct walk {
     proa_node **at;
-    int64_t n, room;
+    int64_t n, capacity;
     uint64_t pass;
     proa_tensor *tensor, *alias;
 } walk;
@@ -17,12 +17,12 @@ static proa_status reach(walk *w, proa_node *n)
 {
     if (!n || n->pass == w->pass) return PROA_OK;
     n->pass = w->pass;
-    if (w->n == w->room) {
-        int64_t room = w->room ? 2 * w->room : 64;
-        proa_node **grown = proa__realloc(w->at, (size_t)room * sizeof *grown);
+    if (w->n == w->capacity) {
+        int64_t capacity = w->capacity ? 2 * w->capacity : 64;
+        proa_node **grown = proa__realloc(w->at, (size_t)capacity * sizeof *grown);
         if (!grown) return proa_error();
         w->at = grown;
-        w->room = room;
+        w->capacity = capacity;
     }
     w->at[w->n++] = n;
     return PROA_OK;

@@ -38,10 +38,10 @@ proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, i
     n->n_edges = n_edges;
     n->n_out = n_out;
     clear(n);
-    char *room = block + sizeof(proa_node);
-    n->edges = (proa_edge *)(void *)room;
+    char *payload = block + sizeof(proa_node);
+    n->edges = (proa_edge *)(void *)payload;
     for (int32_t i = 0; i < n_edges; i++) n->edges[i].node = NULL;
-    n->saved = (proa_saved_version *)(void *)(room + (size_t)n_edges * sizeof(proa_edge));
+    n->saved = (proa_saved_version *)(void *)(payload + (size_t)n_edges * sizeof(proa_edge));
     n->args_capacity = n->saved + n_saved;
     return n;
 }

@@ -71,10 +71,10 @@ struct proa_node {
     proa_node *next_free; /* list of nodes being freed */
 };
 
-/* A node with room for its edges, saved versions and args. NULL sets the error. */
+/* A node with space for its edges, saved versions and args. NULL sets the error. */
 proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved,
                           size_t args_bytes);
-/* Says how many outputs there are, once the call is done; makes room for their metas if several. */
+/* Says how many outputs there are, once the call is done; makes space for their metas if several. */
 bool proa__node_set_outputs(proa_node *n, int32_t n_out);
 /* A leaf's node and its info have one life and one count, the info's. */
 proa_node *proa__node_retain(proa_node *n);

@@ -17,7 +17,7 @@ typedef struct job {
     int64_t differences;
     cli_model a, b;
     pair *by_a, *by_b; /* open-addressing hash tables of matched variables, by the name in either model */
-    size_t room;
+    size_t capacity;
 } job;
 
 static PROA_PRINTF(2, 3) void differ(job *j, const char *format, ...)
@@ -130,10 +130,10 @@ static size_t hash(const char *s)
 }
 
 /* The slot for `name` in a hash table keyed by .a: the name's, or a free one. */
-static pair *spot(pair *table, size_t room, const char *name)
+static pair *spot(pair *table, size_t capacity, const char *name)
 {
-    size_t i = hash(name) & (room - 1);
-    while (table[i].a && strcmp(table[i].a, name) != 0) i = (i + 1) & (room - 1);
+    size_t i = hash(name) & (capacity - 1);
+    while (table[i].a && strcmp(table[i].a, name) != 0) i = (i + 1) & (capacity - 1);
     return &table[i];
 }
 
@@ -152,9 +152,9 @@ static proa_status make_tables(job *j)
                         (size_t)(o < op->n_outputs ? op->outputs[o] : op->inputs[o - op->n_outputs]).count;
                 }
     }
-    for (j->room = 64; j->room < 2 * names;) j->room *= 2;
-    j->by_a = cli_array(j->room, sizeof *j->by_a);
-    j->by_b = cli_array(j->room, sizeof *j->by_b);
+    for (j->capacity = 64; j->capacity < 2 * names;) j->capacity *= 2;
+    j->by_a = cli_array(j->capacity, sizeof *j->by_a);
+    j->by_b = cli_array(j->capacity, sizeof *j->by_b);
     return proa_error();
 }
 
@@ -164,14 +164,17 @@ static const char *key_of(const cli_model *m, int64_t block, const char *name)
     return cli_format("%lld %s", (long long)cli_home(m, block, name), name);
 }
 
-static bool known(pair *table, size_t room, const char *key) { return key && spot(table, room, key)->a; }
+static bool known(pair *table, size_t capacity, const char *key)
+{
+    return key && spot(table, capacity, key)->a;
+}
 
 /* Records that variables a and b match; false if one of them already matches another. */
 static bool match(job *j, int64_t block, const char *a, const char *b)
 {
     const char *key_a = key_of(&j->a, block, a), *key_b = key_of(&j->b, block, b);
     if (!key_a || !key_b) return true; /* out of memory: the error is set */
-    pair *x = spot(j->by_a, j->room, key_a), *y = spot(j->by_b, j->room, key_b);
+    pair *x = spot(j->by_a, j->capacity, key_a), *y = spot(j->by_b, j->capacity, key_b);
     if (x->a || y->a) return x->a && y->a && strcmp(x->b, key_b) == 0 && strcmp(y->b, key_a) == 0;
     *x = (pair){key_a, key_b};
     *y = (pair){key_b, key_a};
@@ -294,13 +297,13 @@ static void compare_unused(job *j)
 {
     for (int64_t i = 0; i < j->a.blocks[0].n_vars; i++) {
         const proa_var_info *v = &j->a.blocks[0].vars[i], *w = cli_find(&j->b, 0, v->name);
-        if (!v->persistable || known(j->by_a, j->room, key_of(&j->a, 0, v->name))) continue;
+        if (!v->persistable || known(j->by_a, j->capacity, key_of(&j->a, 0, v->name))) continue;
         if (!w || !w->persistable) differ(j, "parameter %s: in the first alone", v->name);
-        else if (!known(j->by_b, j->room, key_of(&j->b, 0, v->name))) match(j, 0, v->name, v->name);
+        else if (!known(j->by_b, j->capacity, key_of(&j->b, 0, v->name))) match(j, 0, v->name, v->name);
     }
     for (int64_t i = 0; i < j->b.blocks[0].n_vars; i++) {
         const proa_var_info *w = &j->b.blocks[0].vars[i];
-        if (w->persistable && !known(j->by_b, j->room, key_of(&j->b, 0, w->name)))
+        if (w->persistable && !known(j->by_b, j->capacity, key_of(&j->b, 0, w->name)))
             differ(j, "parameter %s: in the second alone", w->name);
     }
 }

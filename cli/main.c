@@ -39,7 +39,7 @@ static const char help[] =
 
 typedef struct block {
     struct block *before;
-    size_t used, room;
+    size_t used, capacity;
     _Alignas(max_align_t) unsigned char at[];
 } block;
 
@@ -54,15 +54,15 @@ void *cli_alloc(size_t bytes)
         return NULL;
     }
     bytes = (bytes + align - 1) / align * align;
-    if (!last || last->room - last->used < bytes) {
-        size_t room = bytes > BLOCK ? bytes : BLOCK;
-        block *b = calloc(1, sizeof *b + room);
+    if (!last || last->capacity - last->used < bytes) {
+        size_t capacity = bytes > BLOCK ? bytes : BLOCK;
+        block *b = calloc(1, sizeof *b + capacity);
         if (!b) {
             proa_fail(PROA_ERR_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
             return NULL;
         }
         b->before = last;
-        b->room = room;
+        b->capacity = capacity;
         last = b;
     }
     void *p = last->at + last->used;

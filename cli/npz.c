@@ -184,10 +184,10 @@ static unsigned char *put_common(unsigned char *p, uint32_t crc, uint64_t size, 
 proa_status cli_npz_save(const char *path, const cli_named *items, int64_t n)
 {
     cli_piece *pieces = cli_array((size_t)n * 4 + 2, sizeof *pieces);
-    size_t room = END;
+    size_t capacity = END;
     if (n >= UINT16_MAX) return proa_fail(PROA_ERR_OVERFLOW, "'%s': too many tensors for one archive", path);
-    for (int64_t i = 0; i < n; i++) room += CENTRAL + strlen(items[i].name) + 4;
-    unsigned char *directory = cli_alloc(room), *d = directory;
+    for (int64_t i = 0; i < n; i++) capacity += CENTRAL + strlen(items[i].name) + 4;
+    unsigned char *directory = cli_alloc(capacity), *d = directory;
     if (!pieces || !directory) return proa_error();
     uint64_t at = 0;
     int64_t k = 0;

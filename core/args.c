@@ -39,7 +39,7 @@ bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
     return bare != NULL;
 }
 
-static void copy_attr(const proa_field *f, void *to, const void *from, char **room)
+static void copy_attr(const proa_field *f, void *to, const void *from, char **storage)
 {
     void *at = proa_field_at(f, to);
     const void *src = proa_field_at(f, from);
@@ -47,11 +47,11 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **ro
     switch ((proa_field_kind)f->kind) {
     case PROA_FIELD_INTS: {
         proa_ints *v = at;
-        if (v->count && v->at) memcpy(*room, v->at, (size_t)v->count * sizeof(int64_t));
-        v->at = (v->count && v->at) ? (const int64_t *)(const void *)*room : NULL;
+        if (v->count && v->at) memcpy(*storage, v->at, (size_t)v->count * sizeof(int64_t));
+        v->at = (v->count && v->at) ? (const int64_t *)(const void *)*storage : NULL;
         proa_retain(v->tensor);
         if (v->tensors) {
-            proa_tensor **list = (proa_tensor **)(void *)(*room + (size_t)v->count * sizeof(int64_t));
+            proa_tensor **list = (proa_tensor **)(void *)(*storage + (size_t)v->count * sizeof(int64_t));
             for (int64_t i = 0; i < v->count; i++) list[i] = proa_retain(v->tensors[i]);
             v->tensors = list;
         }
@@ -59,20 +59,20 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **ro
     }
     case PROA_FIELD_FLOATS: {
         proa_floats *v = at;
-        if (v->count) memcpy(*room, v->at, bytes);
-        v->at = (const double *)(const void *)*room;
+        if (v->count) memcpy(*storage, v->at, bytes);
+        v->at = (const double *)(const void *)*storage;
         break;
     }
     case PROA_FIELD_STRING: {
         const char *s = *(const char *const *)src;
-        if (s) memcpy(*room, s, strlen(s) + 1);
-        *(const char **)at = s ? *room : NULL;
+        if (s) memcpy(*storage, s, strlen(s) + 1);
+        *(const char **)at = s ? *storage : NULL;
         break;
     }
     case PROA_FIELD_SCALAR: proa_retain(((proa_scalar *)at)->tensor); break;
     default: break;
     }
-    *room += bytes;
+    *storage += bytes;
 }
 
 size_t proa__args_bytes(const proa_op *op, const void *args)
@@ -87,7 +87,7 @@ size_t proa__args_bytes(const proa_op *op, const void *args)
 void proa__args_copy_values(const proa_op *op, const void *args, void *to)
 {
     memcpy(to, args, op->args_size);
-    char *room = (char *)to + round8(op->args_size);
+    char *storage = (char *)to + round8(op->args_size);
     bool flat = op->flags & PROA_OP_FLAT;
     for (const proa_field *f = op->fields, *end = f + op->n_fields; f < end; f++) {
         proa_tensor **one = proa__field_one(f, to);
@@ -97,10 +97,10 @@ void proa__args_copy_values(const proa_op *op, const void *args, void *to)
         } else if (flat) {
             continue; /* a plain value */
         } else if (list) {
-            *list = (proa_tensors){0, (proa_tensor **)(void *)room};
-            room += payload(f, proa_field_at(f, args));
+            *list = (proa_tensors){0, (proa_tensor **)(void *)storage};
+            storage += payload(f, proa_field_at(f, args));
         } else {
-            copy_attr(f, to, args, &room);
+            copy_attr(f, to, args, &storage);
         }
     }
 }
@@ -228,9 +228,9 @@ static void put_field(writer *w, const proa_field *f, const void *at)
     }
 }
 
-size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t room)
+size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t capacity)
 {
-    writer w = {key, key + room};
+    writer w = {key, key + capacity};
     put(&w, &op, sizeof op);
     for (int i = 0; i < op->n_fields && w.at <= w.end; i++)
         put_field(&w, &op->fields[i], proa_field_at(&op->fields[i], args));

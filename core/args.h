@@ -11,7 +11,7 @@
 enum { PROA_KEEP_NOTHING, PROA_KEEP_VALUE, PROA_KEEP_META };
 
 /* Copies an args struct into memory of the caller's, of proa__args_bytes bytes, in two steps. copy_values,
- * which cannot fail, copies attributes and leaves tensor fields NULL and lists empty, with room for their
+ * which cannot fail, copies attributes and leaves tensor fields NULL and lists empty, with space for their
  * entries; args_keep fills one tensor slot (false: no memory for a handle without data; the slot is NULL).
  * args_drop releases the tensors of the copy. */
 size_t proa__args_bytes(const proa_op *op, const void *args);
@@ -26,7 +26,7 @@ static inline bool proa__args_keep(proa_tensor *t, uint8_t how, proa_tensor **ke
 void proa__args_drop(const proa_op *op, void *args);
 
 /* Serializes what the choice of a prepared kernel depends on (op, metas, strides, attributes) into `key`.
- * Returns the number of bytes, or 0 when they exceed `room` or when a tensor supplies an attribute. */
-size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t room);
+ * Returns the number of bytes, or 0 when they exceed `capacity` or when a tensor supplies an attribute. */
+size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t capacity);
 
 #endif

@@ -22,7 +22,7 @@ static bool same_key(const proa__hash_map *m, const void *a, const void *b)
 /* The entry of key, or the free entry where it would be inserted. */
 static proa__hash_map_entry *place(const proa__hash_map *m, const void *key)
 {
-    uint32_t mask = m->room - 1;
+    uint32_t mask = m->capacity - 1;
     uint32_t i = (uint32_t)hash_of(m, key) & mask;
     while (m->entries[i].key && !same_key(m, m->entries[i].key, key)) i = (i + 1) & mask;
     return &m->entries[i];
@@ -30,18 +30,18 @@ static proa__hash_map_entry *place(const proa__hash_map *m, const void *key)
 
 void *proa__hash_map_find(const proa__hash_map *m, const void *key)
 {
-    if (!m->room || !key) return NULL;
+    if (!m->capacity || !key) return NULL;
     return place(m, key)->value;
 }
 
 static proa_status grow(proa__hash_map *m)
 {
-    if (m->room > UINT32_MAX / 4)
-        return proa_fail(PROA_ERR_OVERFLOW, "a map of more than %u entries", m->room / 2);
-    proa__hash_map bigger = {NULL, m->room ? m->room * 2 : 16, m->count, m->by_text};
-    bigger.entries = proa__calloc(bigger.room * sizeof *bigger.entries);
+    if (m->capacity > UINT32_MAX / 4)
+        return proa_fail(PROA_ERR_OVERFLOW, "a map of more than %u entries", m->capacity / 2);
+    proa__hash_map bigger = {NULL, m->capacity ? m->capacity * 2 : 16, m->count, m->by_text};
+    bigger.entries = proa__calloc(bigger.capacity * sizeof *bigger.entries);
     if (!bigger.entries) return proa_error();
-    for (uint32_t i = 0; i < m->room; i++)
+    for (uint32_t i = 0; i < m->capacity; i++)
         if (m->entries[i].key) *place(&bigger, m->entries[i].key) = m->entries[i];
     proa__free(m->entries);
     *m = bigger;
@@ -50,8 +50,8 @@ static proa_status grow(proa__hash_map *m)
 
 proa_status proa__hash_map_put(proa__hash_map *m, const void *key, void *value)
 {
-    proa__hash_map_entry *e = m->room ? place(m, key) : NULL;
-    if ((!e || !e->key) && m->count * 2 >= m->room) {
+    proa__hash_map_entry *e = m->capacity ? place(m, key) : NULL;
+    if ((!e || !e->key) && m->count * 2 >= m->capacity) {
         PROA_TRY(grow(m));
         e = place(m, key);
     }
@@ -62,10 +62,10 @@ proa_status proa__hash_map_put(proa__hash_map *m, const void *key, void *value)
 
 void proa__hash_map_drop(proa__hash_map *m, const void *key)
 {
-    proa__hash_map_entry *e = m->room ? place(m, key) : NULL;
+    proa__hash_map_entry *e = m->capacity ? place(m, key) : NULL;
     if (!e || !e->key) return;
     m->count--;
-    uint32_t mask = m->room - 1, hole = (uint32_t)(e - m->entries);
+    uint32_t mask = m->capacity - 1, hole = (uint32_t)(e - m->entries);
     for (uint32_t i = (hole + 1) & mask; m->entries[i].key; i = (i + 1) & mask) {
         uint32_t home = (uint32_t)hash_of(m, m->entries[i].key) & mask;
         if (((i - home) & mask) < ((i - hole) & mask)) continue; /* never before its home slot */
@@ -77,7 +77,7 @@ void proa__hash_map_drop(proa__hash_map *m, const void *key)
 
 void proa__hash_map_wipe(proa__hash_map *m)
 {
-    if (m->room) memset(m->entries, 0, m->room * sizeof *m->entries);
+    if (m->capacity) memset(m->entries, 0, m->capacity * sizeof *m->entries);
     m->count = 0;
 }
 

@@ -11,7 +11,7 @@ typedef struct proa__hash_map_entry {
 
 typedef struct proa__hash_map {
     proa__hash_map_entry *entries; /* the capacity is a power of two, at most half of it is used */
-    uint32_t room, count;
+    uint32_t capacity, count;
     bool by_text; /* keys are strings, owned by the values; otherwise addresses */
 } proa__hash_map;
 

@@ -226,15 +226,15 @@ static void spill(proa__thread *me, uint32_t class, uint32_t n)
     last->next = NULL;
     int64_t bytes = (int64_t)moved * (int64_t)class_size(class);
     proa__memory_lock();
-    bool room = shared.cached + bytes <= shared_limit;
-    if (room) {
+    bool fits = shared.cached + bytes <= shared_limit;
+    if (fits) {
         last->next = shared.bins[class].head;
         shared.bins[class].head = first;
         shared.bins[class].count += moved;
         shared.cached += bytes;
     }
     proa__memory_unlock();
-    if (!room) give_list(first);
+    if (!fits) give_list(first);
 }
 
 static void empty_bins(proa__thread *me)

@@ -125,14 +125,14 @@ int proa_load_devices(const char *path)
 static const char gpu_file[] = "libproa_cuda.so";
 
 /* Path of the GPU plug-in in the folder of this library (or program); false: there is none. */
-static bool beside(char *path, size_t room)
+static bool beside(char *path, size_t capacity)
 {
     Dl_info info;
     if (!dladdr((const void *)&lock, &info) || !info.dli_fname) return false;
     const char *slash = strrchr(info.dli_fname, '/');
     int folder = slash ? (int)(slash - info.dli_fname) : 1;
-    int n = snprintf(path, room, "%.*s/%s", folder, slash ? info.dli_fname : ".", gpu_file);
-    if (n < 0 || (size_t)n >= room) return false;
+    int n = snprintf(path, capacity, "%.*s/%s", folder, slash ? info.dli_fname : ".", gpu_file);
+    if (n < 0 || (size_t)n >= capacity) return false;
     FILE *file = fopen(path, "rb");
     if (file) fclose(file);
     return file != NULL;

@@ -140,11 +140,11 @@ static proa_status rename_averages(const averaging *a, proa_block *b)
         gradient *g = &a->all[i];
         proa_var *now = g->handle ? g->handle->var : NULL;
         if (!now || now == g->var) continue;
-        size_t room = strlen(g->var->name) + 8;
-        char *name = proa_scope_alloc(room), *local = proa_scope_alloc(room);
+        size_t capacity = strlen(g->var->name) + 8;
+        char *name = proa_scope_alloc(capacity), *local = proa_scope_alloc(capacity);
         if (!name || !local) return proa_error();
-        snprintf(name, room, "%s", g->var->name);
-        snprintf(local, room, "%s@LOCAL", name);
+        snprintf(name, capacity, "%s", g->var->name);
+        snprintf(local, capacity, "%s@LOCAL", name);
         PROA_TRY(proa__var_rename(b, g->var, local));
         PROA_TRY(proa__var_rename(b, now, name));
     }

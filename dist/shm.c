@@ -190,16 +190,17 @@ static proa_status shm_all_to_all(proa__ring *g, const void *in, const size_t *i
                                   const size_t *out_bytes)
 {
     proa__shm *s = shm_of(g);
-    size_t room = PROA__SHM_SLOT / (size_t)s->size / PROA__SHM_LINE * PROA__SHM_LINE;
+    size_t capacity = PROA__SHM_SLOT / (size_t)s->size / PROA__SHM_LINE * PROA__SHM_LINE;
     uint64_t most = 0;
     for (int r = 0; r < s->size; r++) {
         if (in_bytes[r] > most) most = in_bytes[r];
         if (out_bytes[r] > most) most = out_bytes[r];
     }
-    for (size_t at = 0; at < most || at == 0; at += room) {
+    for (size_t at = 0; at < most || at == 0; at += capacity) {
         const char *from = in;
         for (size_t r = 0; r < (size_t)s->size; from += in_bytes[r++])
-            if (at < in_bytes[r]) memcpy(next_slot(s) + r * room, from + at, smaller(in_bytes[r] - at, room));
+            if (at < in_bytes[r])
+                memcpy(next_slot(s) + r * capacity, from + at, smaller(in_bytes[r] - at, capacity));
         if (at == 0) {
             PROA_TRY(
                 proa__shm_begin(s, "all_to_all", &(proa__shm_call){ALL_TO_ALL, 0, 0, -1, 0, most}, &most));
@@ -209,8 +210,8 @@ static proa_status shm_all_to_all(proa__ring *g, const void *in, const size_t *i
         char *to = out;
         for (int r = 0; r < s->size; to += out_bytes[r++])
             if (at < out_bytes[r])
-                memcpy(to + at, proa__shm_slot(s, r, s->step) + (size_t)s->rank * room,
-                       smaller(out_bytes[r] - at, room));
+                memcpy(to + at, proa__shm_slot(s, r, s->step) + (size_t)s->rank * capacity,
+                       smaller(out_bytes[r] - at, capacity));
     }
     return PROA_OK;
 }

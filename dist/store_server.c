@@ -272,7 +272,7 @@ static void end_client(proa__store_server *s, uint32_t i, double now)
 }
 
 /* Grows the arrays of clients and of poll's descriptors for one more connection. */
-static bool make_room(proa__store_server *s)
+static bool reserve_connection(proa__store_server *s)
 {
     if (s->n_clients < s->capacity) return true;
     uint32_t capacity = s->capacity ? 2 * s->capacity : 16;
@@ -290,7 +290,7 @@ static void accept_client(proa__store_server *s, double now)
     int fd = accept4(s->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
     if (fd < 0) return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (!make_room(s)) {
+    if (!reserve_connection(s)) {
         proa_clear_error();
         close(fd);
         return;
@@ -414,7 +414,7 @@ proa__store_server *proa__store_serve(const char *host, int port, const char *to
     s->listening = s->wake = -1;
     s->first_death = -1;
     s->token = proa__strdup(token);
-    if (!s->token || !make_room(s) || listen_on(s, host, port) != PROA_OK) {
+    if (!s->token || !reserve_connection(s) || listen_on(s, host, port) != PROA_OK) {
         release(s);
         return NULL;
     }

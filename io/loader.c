@@ -34,7 +34,7 @@ struct proa_loader {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     slot *ring;
-    int room, head, filled;
+    int capacity, head, filled;
     int64_t made;     /* next batch the thread makes */
     int64_t *indices; /* of the batch being made */
 };
@@ -121,14 +121,14 @@ proa_loader *proa_loader_opt(proa_dataset *d, proa_data_opts opts)
     l->opts = opts;
     l->opts.shape = PROA_SCALAR_SHAPE; /* it may point into the caller's frame */
     l->batches = count_batches(l);
-    l->room = opts.prefetch > 0 ? opts.prefetch : 0;
+    l->capacity = opts.prefetch > 0 ? opts.prefetch : 0;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     int64_t most = opts.batch < d->desc.count ? opts.batch : d->desc.count;
     l->indices = proa__alloc(((size_t)most + 1) * sizeof *l->indices);
-    if (l->room) l->ring = proa__calloc((size_t)l->room * sizeof *l->ring);
+    if (l->capacity) l->ring = proa__calloc((size_t)l->capacity * sizeof *l->ring);
     if (opts.shuffle) l->order = proa__alloc(((size_t)d->desc.count + 1) * sizeof *l->order);
-    if (l->indices && (!l->room || l->ring) && (!opts.shuffle || l->order)) return l;
+    if (l->indices && (!l->capacity || l->ring) && (!opts.shuffle || l->order)) return l;
     proa_loader_free(l);
     return NULL;
 }
@@ -153,7 +153,7 @@ static void stop_thread(proa_loader *l)
     l->threaded = false;
     for (; l->filled; l->filled--) {
         release_slot(&l->ring[l->head]);
-        l->head = (l->head + 1) % l->room;
+        l->head = (l->head + 1) % l->capacity;
     }
 }
 
@@ -212,9 +212,9 @@ static void *make_ahead(void *context)
     proa_loader *l = context;
     pthread_mutex_lock(&l->lock);
     while (l->made < l->batches) {
-        while (l->filled == l->room && !l->stop) pthread_cond_wait(&l->changed, &l->lock);
+        while (l->filled == l->capacity && !l->stop) pthread_cond_wait(&l->changed, &l->lock);
         if (l->stop) break;
-        slot *s = &l->ring[(l->head + l->filled) % l->room];
+        slot *s = &l->ring[(l->head + l->filled) % l->capacity];
         int64_t b = l->made++;
         pthread_mutex_unlock(&l->lock);
         fill_slot(l, b, s);
@@ -243,7 +243,7 @@ static proa_status take(proa_loader *l)
     }
     release_slot(s);
     pthread_mutex_lock(&l->lock);
-    l->head = (l->head + 1) % l->room;
+    l->head = (l->head + 1) % l->capacity;
     l->filled--;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
@@ -309,7 +309,7 @@ const proa_batch *proa_each_first_(proa_loader *l)
     l->stop = false;
     l->head = l->filled = 0;
     /* without a thread (pthread_create failed) batches are made synchronously */
-    l->threaded = l->room && l->next < l->batches && pthread_create(&l->thread, NULL, make_ahead, l) == 0;
+    l->threaded = l->capacity && l->next < l->batches && pthread_create(&l->thread, NULL, make_ahead, l) == 0;
     return advance(l);
 }
 

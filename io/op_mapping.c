@@ -19,12 +19,12 @@ uint32_t proa__hash(const char *name)
 
 proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
 {
-    size_t total = 0, room = 64;
+    size_t total = 0, capacity = 64;
     for (uint32_t i = 0; i < proa_op_count; i++) total += proa_op_table[i]->n_wires;
     total += proa_composed_count;
-    while (room < total * 2) room *= 2;
-    forms->mask = (uint32_t)room - 1;
-    forms->buckets = proa__arena_array(arena, room, sizeof *forms->buckets);
+    while (capacity < total * 2) capacity *= 2;
+    forms->mask = (uint32_t)capacity - 1;
+    forms->buckets = proa__arena_array(arena, capacity, sizeof *forms->buckets);
     proa__form *form = proa__arena_array(arena, total, sizeof *form);
     if (!forms->buckets || !form) return proa_error();
     for (uint32_t i = proa_op_count; i-- > 0;) { /* backwards: buckets then list forms in table order */

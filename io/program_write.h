@@ -9,7 +9,7 @@
 /* A growing list of pointers in an arena. */
 typedef struct proa__list {
     void **at;
-    size_t count, room;
+    size_t count, capacity;
 } proa__list;
 
 proa_status proa__list_add(proa__list *list, proa__arena *arena, void *item);

@@ -331,13 +331,13 @@ static proa_status find_changed(looping *lp, proa_tensors *vars)
     proa_wire_reader *r = lp->reader;
     const pb_slot *out = out_slot(r->desc, "Out");
     const pb_attr *a = proa__attr_find(r->desc, "sub_block");
-    size_t room = out ? out->n_arguments : 0;
-    lp->names = proa__arena_array(&r->load->arena, room + 1, sizeof *lp->names);
-    vars->at = proa__arena_array(&r->load->arena, room + 1, sizeof *vars->at);
+    size_t capacity = out ? out->n_arguments : 0;
+    lp->names = proa__arena_array(&r->load->arena, capacity + 1, sizeof *lp->names);
+    vars->at = proa__arena_array(&r->load->arena, capacity + 1, sizeof *vars->at);
     if (!lp->names || !vars->at) return proa_error();
     if (!a || a->block_idx <= 0 || (size_t)a->block_idx >= r->load->pb->n_blocks)
         return proa_fail(PROA_ERR_CORRUPT, "attribute sub_block names no block");
-    for (size_t i = 0; i < room; i++) {
+    for (size_t i = 0; i < capacity; i++) {
         const char *name = out->arguments[i];
         if (strcmp(name, lp->condition_name) == 0 || !writes(r->load->pb->blocks[a->block_idx], name))
             continue;

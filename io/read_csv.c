@@ -103,17 +103,17 @@ static bool is_header(const csv *c, const char *end)
 
 static proa_status grow(csv *c)
 {
-    int64_t room = c->rows_capacity ? c->rows_capacity * 2 : 64;
+    int64_t capacity = c->rows_capacity ? c->rows_capacity * 2 : 64;
     size_t bytes;
     int64_t features = c->columns - (c->label >= 0);
-    if (!proa__mul_size((size_t)room, (size_t)features * sizeof(float), &bytes)) return proa_error();
+    if (!proa__mul_size((size_t)capacity, (size_t)features * sizeof(float), &bytes)) return proa_error();
     float *x = proa__realloc(c->x, bytes + 1);
     if (!x) return proa_error();
     c->x = x;
-    double *y = proa__realloc(c->y, (size_t)room * sizeof *y);
+    double *y = proa__realloc(c->y, (size_t)capacity * sizeof *y);
     if (!y) return proa_error();
     c->y = y;
-    c->rows_capacity = room;
+    c->rows_capacity = capacity;
     return PROA_OK;
 }
 

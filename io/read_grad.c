@@ -15,20 +15,20 @@
 
 typedef struct pairs {
     proa_tensors a, b; /* of equal length */
-    int64_t room;
+    int64_t capacity;
 } pairs;
 
 static proa_status add_pair(proa_wire_reader *r, pairs *p, proa_tensor *a, proa_tensor *b)
 {
-    if (p->a.count == p->room) {
-        int64_t room = p->room ? p->room * 2 : 8;
-        proa_tensor **x = proa__arena_array(&r->load->arena, (size_t)room, sizeof *x);
-        proa_tensor **y = proa__arena_array(&r->load->arena, (size_t)room, sizeof *y);
+    if (p->a.count == p->capacity) {
+        int64_t capacity = p->capacity ? p->capacity * 2 : 8;
+        proa_tensor **x = proa__arena_array(&r->load->arena, (size_t)capacity, sizeof *x);
+        proa_tensor **y = proa__arena_array(&r->load->arena, (size_t)capacity, sizeof *y);
         if (!x || !y) return proa_error();
         for (int64_t i = 0; i < p->a.count; i++) x[i] = p->a.at[i], y[i] = p->b.at[i];
         p->a.at = x;
         p->b.at = y;
-        p->room = room;
+        p->capacity = capacity;
     }
     p->a.at[p->a.count++] = a;
     p->b.at[p->b.count++] = b;

@@ -60,12 +60,12 @@ static proa_status plan_rename(proa_wire_reader *r, const char *name, proa_var *
 {
     proa__load *l = r->load;
     if (l->n_renames == l->renames_capacity) {
-        size_t room = l->renames_capacity ? l->renames_capacity * 2 : 256;
-        proa__rename *grown = proa__arena_array(&l->arena, room, sizeof *grown);
+        size_t capacity = l->renames_capacity ? l->renames_capacity * 2 : 256;
+        proa__rename *grown = proa__arena_array(&l->arena, capacity, sizeof *grown);
         if (!grown) return proa_error();
         if (l->n_renames) memcpy(grown, l->renames, l->n_renames * sizeof *grown);
         l->renames = grown;
-        l->renames_capacity = room;
+        l->renames_capacity = capacity;
     }
     l->renames[l->n_renames++] = (proa__rename){var, name};
     return PROA_OK;
@@ -338,10 +338,10 @@ static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *
     } else if (f->kind == PROA_FIELD_INTS &&
                many.count > 0) { /* a list of tensors takes precedence over one tensor, as in Paddle */
         proa_ints *v = at;
-        int64_t *room = proa__arena_array(&r->load->arena, (size_t)many.count, sizeof *room);
-        if (!room) return proa_error();
-        if (v->count == many.count && v->at) memcpy(room, v->at, (size_t)many.count * sizeof *room);
-        *v = (proa_ints){many.count, room, NULL, many.at};
+        int64_t *values = proa__arena_array(&r->load->arena, (size_t)many.count, sizeof *values);
+        if (!values) return proa_error();
+        if (v->count == many.count && v->at) memcpy(values, v->at, (size_t)many.count * sizeof *values);
+        *v = (proa_ints){many.count, values, NULL, many.at};
     } else if (f->kind == PROA_FIELD_INTS && one.count == 1) {
         *(proa_ints *)at = (proa_ints){0, NULL, one.at[0], NULL};
     } else {

@@ -13,13 +13,13 @@
 proa_status proa__list_add(proa__list *list, proa__arena *arena, void *item)
 {
     if (!item) return proa_error();
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 4;
-        void **grown = proa__arena_array(arena, room, sizeof *grown);
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 4;
+        void **grown = proa__arena_array(arena, capacity, sizeof *grown);
         if (!grown) return proa_error();
         if (list->count) memcpy(grown, list->at, list->count * sizeof *grown);
         list->at = grown;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->at[list->count++] = item;
     return PROA_OK;

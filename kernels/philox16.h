@@ -21,7 +21,7 @@ static inline uint32_t philox16_threshold(double p) { return (uint32_t)(p * 6553
 
 #if defined(__AVX512BW__)
 /* The keys of the rounds, in memory: an xor reads one into all lanes at no cost, where one that comes from a
- * register of the integer units takes two instructions' room. */
+ * register of the integer units takes two instructions' space. */
 typedef struct philox16_keys {
     uint64_t first[10], second[10];
 } philox16_keys;

@@ -412,7 +412,7 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
 }
 
 /* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that
- * it has come by, where all have room: from which row on, and a bit a block. */
+ * it has come by, where all have space: from which row on, and a bit a block. */
 typedef struct packed_copy {
     float *at;
     int64_t row, depth;

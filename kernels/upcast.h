@@ -38,7 +38,7 @@ static inline __attribute__((unused)) proa_status proa__upcast_read(proa_upcast 
     return PROA_OK;
 }
 
-/* Room for t's values as `as`, unset; proa__upcast_end puts them into t. */
+/* Allocates t's values as `as`, unset; proa__upcast_end puts them into t. */
 static inline __attribute__((unused)) proa_status proa__upcast_write(proa_upcast *w, proa_tensor *t,
                                                                      proa_dtype as)
 {

@@ -82,11 +82,11 @@ static int32_t row_of(const subject *about)
     size_t at = slot_of(about);
     if (slots[at] >= 0) return slots[at];
     if (n_rows == rows_capacity) {
-        int32_t room = rows_capacity ? 2 * rows_capacity : 64;
-        proa_profile_row *more = proa__realloc(rows, (size_t)room * sizeof *more);
+        int32_t capacity = rows_capacity ? 2 * rows_capacity : 64;
+        proa_profile_row *more = proa__realloc(rows, (size_t)capacity * sizeof *more);
         if (!more) return -1;
         rows = more;
-        rows_capacity = room;
+        rows_capacity = capacity;
     }
     const char *name = about->is_op ? about->name : proa__strdup(about->name);
     if (!name) return -1;
@@ -98,11 +98,11 @@ static proa_status keep_event(const proa__profile_event *e)
 {
     if (n_events == EVENTS) return lost++, PROA_OK;
     if (n_events == events_capacity) {
-        int64_t room = events_capacity ? 2 * events_capacity : 1024;
-        proa__profile_event *more = proa__realloc(events, (size_t)room * sizeof *more);
+        int64_t capacity = events_capacity ? 2 * events_capacity : 1024;
+        proa__profile_event *more = proa__realloc(events, (size_t)capacity * sizeof *more);
         if (!more) return proa_error();
         events = more;
-        events_capacity = room;
+        events_capacity = capacity;
     }
     events[n_events++] = *e;
     return PROA_OK;

@@ -12,7 +12,7 @@ typedef struct proa__profile_event {
     double flops, bytes;
 } proa__profile_event;
 
-/* The events, while recording is off: the array stays until the next start. *lost: how many found no room. */
+/* The events, while recording is off: the array stays until the next start. *lost: how many did not fit. */
 const proa__profile_event *proa__profile_events(int64_t *count, int64_t *lost);
 
 #endif

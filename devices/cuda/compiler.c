@@ -90,18 +90,18 @@ static const cuda_header stand_ins[] = {
 };
 enum { STAND_INS = sizeof stand_ins / sizeof *stand_ins, HEADERS = 32 };
 
-static int fail(int code, const char *what, char *why, size_t room)
+static int fail(int code, const char *what, char *why, size_t capacity)
 {
-    if (code) snprintf(why, room, "%s: %s", what, table.GetErrorString(code));
+    if (code) snprintf(why, capacity, "%s: %s", what, table.GetErrorString(code));
     return code;
 }
 
-static void put_log(program p, char *why, size_t room)
+static void put_log(program p, char *why, size_t capacity)
 {
     size_t n = 0;
     if (table.GetProgramLogSize(p, &n) != 0 || n == 0) return;
     char *log = malloc(n);
-    if (log && table.GetProgramLog(p, log) == 0) snprintf(why, room, "%s", log);
+    if (log && table.GetProgramLog(p, log) == 0) snprintf(why, capacity, "%s", log);
     free(log);
 }
 
@@ -130,12 +130,12 @@ static int take_image(program p, bool own, void **image, size_t *bytes)
 }
 
 bool cuda_compile(const char *source, int major, int minor, void **image, size_t *bytes, char *why,
-                  size_t room)
+                  size_t capacity)
 {
     const char *names[HEADERS], *texts[HEADERS];
     char arch[48];
     int n = 0, newest;
-    if (!cuda_compiler(NULL)) return snprintf(why, room, "%s", why_not) < 0;
+    if (!cuda_compiler(NULL)) return snprintf(why, capacity, "%s", why_not) < 0;
     for (int i = 0; i < STAND_INS; i++, n++) names[n] = stand_ins[i].name, texts[n] = stand_ins[i].text;
     for (const cuda_header *h = cuda_headers; h->name && n < HEADERS; h++, n++)
         names[n] = h->name, texts[n] = h->text;
@@ -144,11 +144,12 @@ bool cuda_compile(const char *source, int major, int minor, void **image, size_t
     else snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", newest);
     const char *const options[] = {arch, "--std=c++17"};
     program p = NULL;
-    if (fail(table.CreateProgram(&p, source, "chain.cu", n, texts, names), "nvrtcCreateProgram", why, room))
+    if (fail(table.CreateProgram(&p, source, "chain.cu", n, texts, names), "nvrtcCreateProgram", why,
+             capacity))
         return false;
-    int code = fail(table.CompileProgram(p, 2, options), "nvrtcCompileProgram", why, room);
-    if (code) put_log(p, why, room);
-    else code = fail(take_image(p, own, image, bytes), "nvrtcGetCUBIN", why, room);
+    int code = fail(table.CompileProgram(p, 2, options), "nvrtcCompileProgram", why, capacity);
+    if (code) put_log(p, why, capacity);
+    else code = fail(take_image(p, own, image, bytes), "nvrtcGetCUBIN", why, capacity);
     table.DestroyProgram(&p);
     return code == 0;
 }

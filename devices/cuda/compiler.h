@@ -17,7 +17,7 @@ const char *cuda_compiler(const char **why);
 /* Code for GPUs of a compute capability, as cuda_driver.module_load takes it, in *image (malloc, *bytes
  * long). False: it cannot be compiled, and `why` says so. The headers of cuda_headers may be included. */
 bool cuda_compile(const char *source, int major, int minor, void **image, size_t *bytes, char *why,
-                  size_t room);
+                  size_t capacity);
 
 /* The headers' texts, embedded when the plug-in is built; one with name NULL ends the list. */
 typedef struct cuda_header {

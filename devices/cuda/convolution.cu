@@ -153,17 +153,17 @@ int choose(convolutions *all, plan *p)
 {
     const cuda_dnn *f = all->dnn;
     cuda_dnn_choice found[CUDA_DNN_ALGORITHMS];
-    int n = 0, code, room = CUDA_DNN_ALGORITHMS;
+    int n = 0, code, capacity = CUDA_DNN_ALGORITHMS;
     p->algorithm = -1;
     if (p->of.direction == CUDA_CONV_TO_OUT)
-        code = f->GetConvolutionForwardAlgorithm_v7(all->handle, p->in, p->filter, p->conv, p->out, room, &n,
-                                                    found);
+        code = f->GetConvolutionForwardAlgorithm_v7(all->handle, p->in, p->filter, p->conv, p->out, capacity,
+                                                    &n, found);
     else if (p->of.direction == CUDA_CONV_TO_IN)
-        code = f->GetConvolutionBackwardDataAlgorithm_v7(all->handle, p->filter, p->out, p->conv, p->in, room,
-                                                         &n, found);
+        code = f->GetConvolutionBackwardDataAlgorithm_v7(all->handle, p->filter, p->out, p->conv, p->in,
+                                                         capacity, &n, found);
     else
         code = f->GetConvolutionBackwardFilterAlgorithm_v7(all->handle, p->in, p->out, p->conv, p->filter,
-                                                           room, &n, found);
+                                                           capacity, &n, found);
     if (code) return code / 1000 == CUDA_DNN_NOT_SUPPORTED / 1000 ? CUDA_DNN_OK : code;
     int asked = math_of(&p->of);
     for (int i = 0; i < n; i++) {

@@ -60,13 +60,13 @@ typedef struct cuda_dnn {
                                             int dims, int *size);
     int (*GetConvolutionForwardAlgorithm_v7)(cuda_dnn_handle handle, cuda_dnn_tensor in,
                                              cuda_dnn_filter filter, cuda_dnn_conv conv, cuda_dnn_tensor out,
-                                             int room, int *n, cuda_dnn_choice *to);
+                                             int capacity, int *n, cuda_dnn_choice *to);
     int (*GetConvolutionBackwardDataAlgorithm_v7)(cuda_dnn_handle handle, cuda_dnn_filter filter,
                                                   cuda_dnn_tensor out, cuda_dnn_conv conv, cuda_dnn_tensor in,
-                                                  int room, int *n, cuda_dnn_choice *to);
+                                                  int capacity, int *n, cuda_dnn_choice *to);
     int (*GetConvolutionBackwardFilterAlgorithm_v7)(cuda_dnn_handle handle, cuda_dnn_tensor in,
                                                     cuda_dnn_tensor out, cuda_dnn_conv conv,
-                                                    cuda_dnn_filter filter, int room, int *n,
+                                                    cuda_dnn_filter filter, int capacity, int *n,
                                                     cuda_dnn_choice *to);
     int (*ConvolutionForward)(cuda_dnn_handle handle, const void *alpha, cuda_dnn_tensor in_d, const void *in,
                               cuda_dnn_filter filter_d, const void *filter, cuda_dnn_conv conv, int algorithm,

@@ -43,9 +43,9 @@ static void put(text *t, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int n = vsnprintf(t->at + t->n, CUDA_FUSE_ROOM - t->n, format, list);
+    int n = vsnprintf(t->at + t->n, CUDA_FUSE_BYTES - t->n, format, list);
     va_end(list);
-    if (n > 0) t->n += (size_t)n < CUDA_FUSE_ROOM - t->n ? (size_t)n : CUDA_FUSE_ROOM - 1 - t->n;
+    if (n > 0) t->n += (size_t)n < CUDA_FUSE_BYTES - t->n ? (size_t)n : CUDA_FUSE_BYTES - 1 - t->n;
 }
 
 /* To the bit, whatever the value. */
@@ -153,7 +153,7 @@ static void put_operands(text *t, const proa__fused_steps *s, const proa_dtype *
 }
 
 proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      const proa_dtype *dtypes, char to[CUDA_FUSE_ROOM])
+                      const proa_dtype *dtypes, char to[CUDA_FUSE_BYTES])
 {
     proa_dtype made[PROA__FUSED_STEPS];
     bool wide = dtypes[0] == PROA_F64;
@@ -188,5 +188,5 @@ proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *step
     }
     put(&t, "    }\n};\nFUSED_KERNELS(chain)\n");
     free(s);
-    return status == PROA_OK && t.n == CUDA_FUSE_ROOM - 1 ? PROA_DECLINED : status;
+    return status == PROA_OK && t.n == CUDA_FUSE_BYTES - 1 ? PROA_DECLINED : status;
 }

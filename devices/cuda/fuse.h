@@ -13,12 +13,12 @@ extern "C" {
 #define CUDA_FUSED_ANY "fused_any_kernel"
 #define CUDA_FUSED_PACKED "fused_packed_kernel"
 
-enum { CUDA_FUSE_ROOM = 16384 }; /* for the source of the longest chain */
+enum { CUDA_FUSE_BYTES = 16384 }; /* for the source of the longest chain */
 
 /* `steps` is fused_elementwise's, for operands of floating dtypes, one an input; ops are looked for with
  * `find`. OK; or DECLINED, without an error, for what has no formula here. */
 proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      const proa_dtype *dtypes, char to[CUDA_FUSE_ROOM]);
+                      const proa_dtype *dtypes, char to[CUDA_FUSE_BYTES]);
 
 /* The ops that may stand in a chain, for tests; NULL ends the list. */
 const char *const *cuda_fuse_ops(void);

@@ -48,7 +48,7 @@ class cuda_layout
         else return false;
         return true;
     }
-    proa_status room(cuda_tensor *t)
+    proa_status reserve(cuda_tensor *t)
     {
         void *p = cuda_scratch(c, (size_t)(t->numel * cuda_item(t->dtype)));
         if (!p) return cuda_host->error();
@@ -68,11 +68,11 @@ class cuda_layout
     {
         if (fits(t) || t->numel == 0) return PROA_OK;
         const char *from = t->channels_last ? t->last : t->data;
-        PROA_TRY(room(t));
+        PROA_TRY(reserve(t));
         return cuda_copy_layout(c, *t, t->data, from, last);
     }
     /* Afterwards t->data is where the kernel writes a result in the layout, for give. */
-    proa_status place(cuda_tensor *t) { return t->numel == 0 || fits(t) ? PROA_OK : room(t); }
+    proa_status place(cuda_tensor *t) { return t->numel == 0 || fits(t) ? PROA_OK : reserve(t); }
     /* The result to where `t`, as it was before place, lies. */
     proa_status give(const proa_tensor *t, const cuda_tensor &placed)
     {

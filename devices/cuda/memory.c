@@ -259,7 +259,7 @@ static int gather(const cuda_pool *pool, share *shares)
     return n;
 }
 
-void cuda_pool_report(cuda_pool *pool, char *text, size_t room)
+void cuda_pool_report(cuda_pool *pool, char *text, size_t capacity)
 {
     const double mib = 1 << 20;
     share shares[OWNERS];
@@ -267,13 +267,14 @@ void cuda_pool_report(cuda_pool *pool, char *text, size_t room)
     cuda_pool_stats s = pool->stats;
     int n = gather(pool, shares);
     pthread_mutex_unlock(&pool->lock);
-    size_t used = (size_t)snprintf(text, room, "%.1f MiB live", (double)s.live_bytes / mib);
-    for (int i = 0; i < n && i < SHOWN && used < room; i++)
-        used += (size_t)snprintf(text + used, room - used, "%s%.1f MiB in %lld of %s", i ? ", " : ": ",
+    size_t used = (size_t)snprintf(text, capacity, "%.1f MiB live", (double)s.live_bytes / mib);
+    for (int i = 0; i < n && i < SHOWN && used < capacity; i++)
+        used += (size_t)snprintf(text + used, capacity - used, "%s%.1f MiB in %lld of %s", i ? ", " : ": ",
                                  (double)shares[i].bytes / mib, (long long)shares[i].blocks,
                                  shares[i].owner ? shares[i].owner : "no op");
-    if (used < room)
-        snprintf(text + used, room - used, "; %.1f MiB cached", (double)(s.held_bytes - s.live_bytes) / mib);
+    if (used < capacity)
+        snprintf(text + used, capacity - used, "; %.1f MiB cached",
+                 (double)(s.held_bytes - s.live_bytes) / mib);
 }
 
 void cuda_pool_free(cuda_pool *pool)

@@ -37,10 +37,10 @@ static cuda_module *new_module(const cuda_driver *driver, const char *compiler, 
     char head[96];
     snprintf(head, sizeof head, "%s, compute capability %d.%d, headers %016llx\n", compiler, major, minor,
              (unsigned long long)hash_headers());
-    size_t room = strlen(head) + strlen(source) + 1;
-    cuda_module *m = calloc(1, sizeof *m + room);
+    size_t capacity = strlen(head) + strlen(source) + 1;
+    cuda_module *m = calloc(1, sizeof *m + capacity);
     if (!m) return NULL;
-    snprintf(m->key, room, "%s%s", head, source);
+    snprintf(m->key, capacity, "%s%s", head, source);
     m->driver = driver;
     return m;
 }

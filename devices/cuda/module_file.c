@@ -21,13 +21,13 @@ static const char magic[8] = "proacu1";
 static const uint64_t start = 0xcbf29ce484222325u;
 
 /* The folder, made if `make`; false: there is none to be had. */
-static bool folder(char *to, size_t room, bool make)
+static bool folder(char *to, size_t capacity, bool make)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     bool given = base && *base == '/';
     if (!given && (!home || *home != '/')) return false;
-    int n = snprintf(to, room, "%s%s/proa/cuda", given ? base : home, given ? "" : "/.cache");
-    if (n < 0 || (size_t)n >= room) return false;
+    int n = snprintf(to, capacity, "%s%s/proa/cuda", given ? base : home, given ? "" : "/.cache");
+    if (n < 0 || (size_t)n >= capacity) return false;
     for (char *p = to + 1; make; p++) {
         if (*p && *p != '/') continue;
         char was = *p;
@@ -40,14 +40,14 @@ static bool folder(char *to, size_t room, bool make)
     return stat(to, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 022);
 }
 
-static bool file_of(const char *key, char *to, size_t room, bool make)
+static bool file_of(const char *key, char *to, size_t capacity, bool make)
 {
     const char *flag = cuda_host->flag("cuda_cache");
-    if (!flag || !strcmp(flag, "0") || !folder(to, room, make)) return false;
+    if (!flag || !strcmp(flag, "0") || !folder(to, capacity, make)) return false;
     size_t at = strlen(to);
     uint64_t a = cuda_hash(start, key, strlen(key)), b = cuda_hash(~start, key, strlen(key));
-    int n = snprintf(to + at, room - at, "/%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
-    return n > 0 && (size_t)n < room - at;
+    int n = snprintf(to + at, capacity - at, "/%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
+    return n > 0 && (size_t)n < capacity - at;
 }
 
 /* All `bytes` of a file. */

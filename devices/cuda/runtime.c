@@ -27,13 +27,13 @@ proa_status cuda_fail(proa_status code, const char *format, ...)
 }
 
 /* Lists the ops queued last, most recent first. */
-static void list_ops(const cuda_context *c, char *text, size_t room)
+static void list_ops(const cuda_context *c, char *text, size_t capacity)
 {
     size_t used = 0;
     *text = '\0';
-    for (unsigned i = 0; i < CUDA_LAST_OPS && i < c->n_last && used < room; i++) {
+    for (unsigned i = 0; i < CUDA_LAST_OPS && i < c->n_last && used < capacity; i++) {
         const proa_op *op = c->last[(c->n_last - 1 - i) % CUDA_LAST_OPS];
-        used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "", op->name);
+        used += (size_t)snprintf(text + used, capacity - used, "%s%s", i ? ", " : "", op->name);
     }
 }
 

@@ -61,27 +61,28 @@ template <class K> CUDA_FN bool sort_after(K a, uint32_t at_a, K b, uint32_t at_
 }
 
 /* Bitonic, by (key, place): places differ, so the result is that of a stable sort. Lines are filled up to
- * `room`, a power of 2; a block takes `each` lines of them. */
+ * `capacity`, a power of 2; a block takes `each` lines of them. */
 template <class K>
-__global__ void sort_short_kernel(K *keys, uint32_t *places, int64_t lines, int length, int room, int each)
+__global__ void sort_short_kernel(K *keys, uint32_t *places, int64_t lines, int length, int capacity,
+                                  int each)
 {
     __shared__ K key[SORT_SHORT];
     __shared__ uint32_t place[SORT_SHORT];
-    int all = room * each;
+    int all = capacity * each;
     for (int64_t first = (int64_t)blockIdx.x * each; first < lines; first += (int64_t)gridDim.x * each) {
         __syncthreads();
         for (int i = threadIdx.x; i < all; i += CUDA_BLOCK) {
-            int64_t line = first + i / room;
-            bool real = line < lines && i % room < length;
-            key[i] = real ? keys[line * length + i % room] : (K) ~(K)0;
-            place[i] = real ? (uint32_t)(i % room) : UINT32_MAX;
+            int64_t line = first + i / capacity;
+            bool real = line < lines && i % capacity < length;
+            key[i] = real ? keys[line * length + i % capacity] : (K) ~(K)0;
+            place[i] = real ? (uint32_t)(i % capacity) : UINT32_MAX;
         }
-        for (int run = 2; run <= room; run *= 2)
+        for (int run = 2; run <= capacity; run *= 2)
             for (int step = run / 2; step > 0; step /= 2) {
                 __syncthreads();
                 for (int t = threadIdx.x; t < all / 2; t += CUDA_BLOCK) {
                     int low = 2 * t - (t & (step - 1)), high = low + step;
-                    bool up = (low & (room - 1) & run) == 0;
+                    bool up = (low & (capacity - 1) & run) == 0;
                     if (sort_after(key[low], place[low], key[high], place[high]) != up) continue;
                     K k = key[low];
                     uint32_t p = place[low];
@@ -91,21 +92,21 @@ __global__ void sort_short_kernel(K *keys, uint32_t *places, int64_t lines, int 
             }
         __syncthreads();
         for (int i = threadIdx.x; i < all; i += CUDA_BLOCK) {
-            int64_t line = first + i / room;
-            if (line >= lines || i % room >= length) continue;
-            keys[line * length + i % room] = key[i];
-            places[line * length + i % room] = place[i];
+            int64_t line = first + i / capacity;
+            if (line >= lines || i % capacity >= length) continue;
+            keys[line * length + i % capacity] = key[i];
+            places[line * length + i % capacity] = place[i];
         }
     }
 }
 
 template <class K> static proa_status sort_short(cuda_context *c, cuda_order *o)
 {
-    int room = 1;
-    while (room < o->length) room *= 2;
-    int each = room < SORT_GROUP ? SORT_GROUP / room : 1;
+    int capacity = 1;
+    while (capacity < o->length) capacity *= 2;
+    int each = capacity < SORT_GROUP ? SORT_GROUP / capacity : 1;
     return cuda_launch(c, cuda_blocks(o->lines, each), CUDA_BLOCK, sort_short_kernel<K>, (K *)o->keys,
-                       (uint32_t *)o->places, o->lines, (int)o->length, room, each);
+                       (uint32_t *)o->places, o->lines, (int)o->length, capacity, each);
 }
 
 /* ---- long lines ------------------------------------------------------------------------ */

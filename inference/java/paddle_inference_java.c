@@ -259,10 +259,10 @@ static void move(JNIEnv *env, jlong at, jobject array, int in)
              "Tensor: expected an array of float, int, long, byte or boolean");
         return;
     }
-    jsize room = (*env)->GetArrayLength(env, array);
-    if (room < n) {
+    jsize capacity = (*env)->GetArrayLength(env, array);
+    if (capacity < n) {
         snprintf(text, sizeof text, "Tensor: '%.80s' has %lld elements, the array %d",
-                 PD_TensorGetName(TENSOR(at)), (long long)n, (int)room);
+                 PD_TensorGetName(TENSOR(at)), (long long)n, (int)capacity);
         fail(env, "java/lang/IllegalArgumentException", text);
         return;
     }

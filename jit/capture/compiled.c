@@ -318,9 +318,9 @@ static proa_tensors run_recorded(const call_record *r, proa_tensors inputs, proa
 {
     const proa__variant *v = r->variant;
     const proa_tensors none = {0, NULL};
-    size_t room = ((size_t)v->n_wants + 1) * sizeof(proa_tensor *);
-    proa_tensors in = {v->n_inputs, proa_scope_alloc(room)}, xs = {0, proa_scope_alloc(room)};
-    proa_tensors made = {0, proa_scope_alloc(room)}, all = {v->n_wants, proa_scope_alloc(room)};
+    size_t capacity = ((size_t)v->n_wants + 1) * sizeof(proa_tensor *);
+    proa_tensors in = {v->n_inputs, proa_scope_alloc(capacity)}, xs = {0, proa_scope_alloc(capacity)};
+    proa_tensors made = {0, proa_scope_alloc(capacity)}, all = {v->n_wants, proa_scope_alloc(capacity)};
     replayed p = {.r = r};
     if (!in.at || !xs.at || !made.at || !all.at) return none;
     proa_status status = PROA_OK;

@@ -30,7 +30,7 @@ struct proa_compiled {
     proa_input_spec *specs;
     int64_t n_specs;
     proa_tensor **persistables; /* floating ones; borrowed from the program */
-    int32_t n_persistables, persistables_room;
+    int32_t n_persistables, persistables_capacity;
     proa_executor *plain;
     proa__variant **variants; /* at most PROA__VARIANTS; the least recently used is dropped */
     int32_t n_variants, variants_capacity;

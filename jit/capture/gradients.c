@@ -49,10 +49,10 @@ static void forget_block(const proa_block *b)
 static proa_status name_gradient(proa_block *b, const proa_var *of, proa_tensor *gradient)
 {
     proa_var *v = proa__var_behind(b->program, gradient);
-    size_t room = strlen(of->name) + 8;
-    char *name = proa_scope_alloc(room);
+    size_t capacity = strlen(of->name) + 8;
+    char *name = proa_scope_alloc(capacity);
     if (!name) return proa_error();
-    snprintf(name, room, "%s@GRAD", of->name);
+    snprintf(name, capacity, "%s@GRAD", of->name);
     bool fresh = v && !v->persistable && !v->is_input && strncmp(v->name, "tmp_", 4) == 0;
     if (!fresh || proa__var_find(b, name)) return PROA_OK;
     PROA_TRY(proa__var_rename(b, v, name));

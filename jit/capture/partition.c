@@ -17,7 +17,7 @@ proa_status proa__list_persistables(proa_compiled *c)
     for (int32_t i = 0; i < b->n_vars; i++) {
         proa_tensor *t = b->vars[i]->value;
         if (!t || t->dtype < PROA_F16) continue;
-        PROA_TRY(proa__reserve(&c->persistables, c->n_persistables, &c->persistables_room,
+        PROA_TRY(proa__reserve(&c->persistables, c->n_persistables, &c->persistables_capacity,
                                sizeof *c->persistables));
         c->persistables[c->n_persistables++] = t;
     }
@@ -207,7 +207,7 @@ typedef struct cutting {
     proa_var **saved;
     int32_t n_saved, saved_capacity;
     proa_tensor **read;
-    int32_t n_read, read_room;
+    int32_t n_read, read_capacity;
     bool *again; /* by op: a free view, which the backward makes again for itself */
 } cutting;
 
@@ -225,7 +225,7 @@ static proa_status note_var(cutting *c, proa_var *v)
     if (!v || proa__hash_map_find(&c->known, v)) return PROA_OK;
     PROA_TRY(proa__hash_map_put(&c->known, v, v));
     if (v->persistable) {
-        PROA_TRY(proa__reserve(&c->read, c->n_read, &c->read_room, sizeof *c->read));
+        PROA_TRY(proa__reserve(&c->read, c->n_read, &c->read_capacity, sizeof *c->read));
         c->read[c->n_read++] = v->value;
         return PROA_OK;
     }

@@ -16,9 +16,9 @@ static inline bool proa__floats(const proa_tensor *t) { return t->dtype >= PROA_
  * after the last, the offsets of the iterations. */
 typedef struct proa__loop_tape {
     char *bytes;
-    size_t used, room;
+    size_t used, capacity;
     int64_t *offsets;
-    int32_t n, offsets_room;
+    int32_t n, offsets_capacity;
 } proa__loop_tape;
 
 proa_status proa__loop_tape_add(proa__loop_tape *s, proa_tensors vars);

@@ -11,7 +11,7 @@
 typedef struct making {
     proa_block *outer, *block;
     proa_var **inputs;
-    int32_t n, room;
+    int32_t n, capacity;
     bool recording;
 } making;
 
@@ -55,7 +55,7 @@ static proa_status finish(making *m, proa_tensors results)
 static proa_tensor *add_input(making *m, const proa_tensor *t, bool wants_gradient)
 {
     proa_meta meta = proa_meta_of(t);
-    if (proa__reserve(&m->inputs, m->n, &m->room, sizeof *m->inputs) != PROA_OK) return NULL;
+    if (proa__reserve(&m->inputs, m->n, &m->capacity, sizeof *m->inputs) != PROA_OK) return NULL;
     proa_var *v = proa__var_new(m->block, NULL, &meta);
     proa_tensor *made = v ? proa__var_tensor(v) : NULL;
     if (!made) return NULL;
@@ -64,9 +64,9 @@ static proa_tensor *add_input(making *m, const proa_tensor *t, bool wants_gradie
     return made;
 }
 
-static proa_tensors list_of(int64_t room)
+static proa_tensors list_of(int64_t capacity)
 {
-    return (proa_tensors){0, proa_scope_alloc(((size_t)room + 1) * sizeof(proa_tensor *))};
+    return (proa_tensors){0, proa_scope_alloc(((size_t)capacity + 1) * sizeof(proa_tensor *))};
 }
 
 /* Gradients with respect to the floating tensors of xs; d has one gradient for each floating tensor of

@@ -18,12 +18,12 @@ static size_t bytes_of(const proa_tensor *t)
 
 static proa_status reserve(proa__loop_tape *s, size_t more)
 {
-    if (s->room - s->used >= more && s->bytes) return PROA_OK;
-    size_t room = (s->used + more) * 2;
-    char *grown = proa__realloc(s->bytes, room);
+    if (s->capacity - s->used >= more && s->bytes) return PROA_OK;
+    size_t capacity = (s->used + more) * 2;
+    char *grown = proa__realloc(s->bytes, capacity);
     if (!grown) return proa_error();
     s->bytes = grown;
-    s->room = room;
+    s->capacity = capacity;
     return PROA_OK;
 }
 
@@ -38,7 +38,7 @@ static proa_status put(proa__loop_tape *s, const void *data, size_t n)
 
 proa_status proa__loop_tape_add(proa__loop_tape *s, proa_tensors vars)
 {
-    PROA_TRY(proa__reserve(&s->offsets, s->n, &s->offsets_room, sizeof *s->offsets));
+    PROA_TRY(proa__reserve(&s->offsets, s->n, &s->offsets_capacity, sizeof *s->offsets));
     s->offsets[s->n++] = (int64_t)s->used;
     proa_rng_state rng = proa_rng_get();
     PROA_TRY(put(s, &rng, sizeof rng));

@@ -27,7 +27,7 @@ proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t)
 
 void proa__block_forget_reads(proa_block *b)
 {
-    for (uint32_t i = 0; i < b->read_as.room; i++)
+    for (uint32_t i = 0; i < b->read_as.capacity; i++)
         if (b->read_as.entries[i].key) proa_release(b->read_as.entries[i].value);
     proa__hash_map_clear(&b->read_as);
 }
@@ -40,7 +40,7 @@ static proa_status add_outer(proa__lambda_lift *lift, const proa_block *b, proa_
     for (int32_t i = 0; known && i < lift->n; i++)
         if (lift->outer[i] == v && t->flags & PROA_T_GRAD) lift->tensors[i] = t;
     if (known) return PROA_OK;
-    PROA_TRY(proa__reserve(&lift->outer, lift->n, &lift->room, sizeof *lift->outer));
+    PROA_TRY(proa__reserve(&lift->outer, lift->n, &lift->capacity, sizeof *lift->outer));
     PROA_TRY(proa__reserve(&lift->tensors, lift->n, &lift->tensors_capacity, sizeof *lift->tensors));
     PROA_TRY(proa__hash_map_put(&lift->known, v, v));
     lift->tensors[lift->n] = t;

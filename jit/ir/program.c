@@ -6,9 +6,9 @@
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
-proa_status proa__reserve(void *array, int32_t count, int32_t *room, size_t size)
+proa_status proa__reserve(void *array, int32_t count, int32_t *capacity, size_t size)
 {
-    if (count < *room) return PROA_OK;
+    if (count < *capacity) return PROA_OK;
     if (count > INT32_MAX / 2) return proa_fail(PROA_ERR_OVERFLOW, "program: more than 2^30 entries");
     int32_t wanted = count < 8 ? 8 : count * 2;
     void *old, *grown;
@@ -16,7 +16,7 @@ proa_status proa__reserve(void *array, int32_t count, int32_t *room, size_t size
     grown = proa__realloc(old, (size_t)wanted * size);
     if (!grown) return proa_error();
     memcpy(array, &grown, sizeof grown);
-    *room = wanted;
+    *capacity = wanted;
     return PROA_OK;
 }
 
@@ -37,7 +37,8 @@ proa_block *proa__block_new(proa_program *p, int32_t parent)
                   p->n_blocks);
         return NULL;
     }
-    if (proa__reserve(&p->blocks, p->n_blocks, &p->blocks_room, sizeof *p->blocks) != PROA_OK) return NULL;
+    if (proa__reserve(&p->blocks, p->n_blocks, &p->blocks_capacity, sizeof *p->blocks) != PROA_OK)
+        return NULL;
     proa_block *b = proa__calloc(sizeof *b);
     if (!b) return NULL;
     *b = (proa_block){.program = p, .index = p->n_blocks, .parent = parent, .names = {.by_text = true}};
@@ -123,11 +124,11 @@ proa_var *proa__var_find(const proa_block *b, const char *name)
 /* A free name "<stem>_<n>"; the caller frees it. */
 static char *fresh_name(proa_block *b, const char *stem)
 {
-    size_t room = strlen(stem) + 24;
-    char *name = proa__alloc(room);
+    size_t capacity = strlen(stem) + 24;
+    char *name = proa__alloc(capacity);
     if (!name) return NULL;
     do {
-        snprintf(name, room, "%s_%llu", stem, (unsigned long long)b->program->next_temporary++);
+        snprintf(name, capacity, "%s_%llu", stem, (unsigned long long)b->program->next_temporary++);
     } while (proa__var_find(b, name));
     return name;
 }

@@ -57,7 +57,7 @@ typedef struct proa_block {
 
 struct proa_program {
     proa_block **blocks;
-    int32_t n_blocks, blocks_room;
+    int32_t n_blocks, blocks_capacity;
     uint64_t next_temporary; /* for names */
     uint64_t version;        /* grows with every change */
     int32_t role;            /* op_role that appended ops get */
@@ -132,8 +132,8 @@ void proa__var_free(proa_var *v);
 /* Updates indices and maps after a pass has changed the arrays of variables. Cannot fail as long as the
  * number of variables does not exceed what the maps have held. */
 proa_status proa__program_reindex(proa_program *p);
-/* Room for one more entry of `size` bytes in a growing array. */
-proa_status proa__reserve(void *array, int32_t count, int32_t *room, size_t size);
+/* Makes space for one more entry of `size` bytes in a growing array. */
+proa_status proa__reserve(void *array, int32_t count, int32_t *capacity, size_t size);
 /* A deep copy whose persistables share their values; *map (may be NULL, else empty): old → new variable. */
 proa_program *proa__program_copy(const proa_program *p, proa__hash_map *map);
 /* Drops ops and variables that no output needs. Ops that write a persistable variable stay when
@@ -160,7 +160,7 @@ typedef struct proa__lambda_lift {
     proa__hash_map known; /* outer variable → itself */
     proa_var **outer;
     proa_tensor **tensors; /* the handle through which each was read; borrowed from the blocks */
-    int32_t n, room, tensors_capacity;
+    int32_t n, capacity, tensors_capacity;
 } proa__lambda_lift;
 /* Notes the tensor through which b reads an outer variable. */
 proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t);

@@ -22,7 +22,7 @@ typedef struct replay {
     pair *pairs;
     int32_t n_pairs, pairs_capacity;
     proa_tensor **slots; /* of one op's outputs */
-    int64_t n_slots, room;
+    int64_t n_slots, capacity;
 } replay;
 
 /* ---- blocks ---------------------------------------------------------------------------- */
@@ -106,12 +106,12 @@ static proa_status collect(proa_tensor **slot, const proa_field *f, int64_t inde
 {
     replay *r = context;
     (void)f, (void)index;
-    if (r->n_slots == r->room) {
-        int64_t room = r->room ? r->room * 2 : 16;
-        proa_tensor **grown = proa__realloc(r->slots, (size_t)room * sizeof(proa_tensor *));
+    if (r->n_slots == r->capacity) {
+        int64_t capacity = r->capacity ? r->capacity * 2 : 16;
+        proa_tensor **grown = proa__realloc(r->slots, (size_t)capacity * sizeof(proa_tensor *));
         if (!grown) return proa_error();
         r->slots = grown;
-        r->room = room;
+        r->capacity = capacity;
     }
     r->slots[r->n_slots++] = *slot;
     return PROA_OK;

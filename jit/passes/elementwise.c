@@ -9,7 +9,7 @@
 
 #include <stdarg.h>
 
-enum { TEXT_ROOM = 2048, MAX_GROUP = 24 };
+enum { STEPS_BYTES = 2048, MAX_GROUP = 24 };
 
 typedef struct group {
     int32_t ops[MAX_GROUP], n; /* ascending */
@@ -20,7 +20,7 @@ typedef struct group {
 typedef struct grouping {
     proa__uses uses;
     group *groups;
-    int32_t n, room;
+    int32_t n, capacity;
     int32_t *of; /* by variable: the group of the op that makes it; NOBODY: none */
     bool fits;
     int32_t at;
@@ -91,7 +91,7 @@ static proa_status close_read(proa_tensor **slot, const proa_field *f, int64_t i
 
 static proa_status new_group(grouping *g, int32_t *index)
 {
-    PROA_TRY(proa__reserve(&g->groups, g->n, &g->room, sizeof *g->groups));
+    PROA_TRY(proa__reserve(&g->groups, g->n, &g->capacity, sizeof *g->groups));
     g->groups[g->n] = (group){.into = PROA__NOBODY};
     *index = g->n++;
     return PROA_OK;
@@ -209,7 +209,7 @@ static proa_status join(grouping *g, int32_t at)
 /* ---- writing it -------------------------------------------------------------------------------------- */
 
 typedef struct text {
-    char at[TEXT_ROOM];
+    char at[STEPS_BYTES];
     size_t n;
 } text;
 

@@ -25,7 +25,7 @@ typedef struct work {
     const proa_instr *ops;
     int32_t n_ops, at;
     item *items;
-    int32_t n_items, items_room;
+    int32_t n_items, items_capacity;
     /* by op: */
     int32_t *first_item; /* of a step that moves: its first entry's item; NOBODY */
     int32_t *owner;      /* the item that it moves with: whose gradient it prepares, or its own; NOBODY */
@@ -119,7 +119,7 @@ static proa_status want_read(proa_tensor **slot, const proa_field *f, int64_t in
 
 static proa_status add_item(work *w, item made)
 {
-    PROA_TRY(proa__reserve(&w->items, w->n_items, &w->items_room, sizeof *w->items));
+    PROA_TRY(proa__reserve(&w->items, w->n_items, &w->items_capacity, sizeof *w->items));
     w->items[w->n_items++] = made;
     return PROA_OK;
 }

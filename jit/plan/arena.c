@@ -48,7 +48,7 @@ static void leave_all(proa_executor *e, int32_t depth)
 static proa_status grow_arena(proa_executor *e, int32_t depth, int64_t bytes)
 {
     while (e->n_arenas <= depth) {
-        PROA_TRY(proa__reserve(&e->arenas, e->n_arenas, &e->arenas_room, sizeof *e->arenas));
+        PROA_TRY(proa__reserve(&e->arenas, e->n_arenas, &e->arenas_capacity, sizeof *e->arenas));
         e->arenas[e->n_arenas++] = (proa__arena){NULL, 0, 0};
     }
     proa__arena *a = &e->arenas[depth];

@@ -90,11 +90,11 @@ proa_executor_stats proa_executor_get_stats(const proa_executor *e)
 static proa_status make_capacity(proa_executor *e, size_t bytes)
 {
     if (e->key_capacity - e->key_bytes >= bytes && e->key) return PROA_OK;
-    size_t room = (e->key_bytes + bytes) * 2 + 256;
-    char *grown = proa__realloc(e->key, room);
+    size_t capacity = (e->key_bytes + bytes) * 2 + 256;
+    char *grown = proa__realloc(e->key, capacity);
     if (!grown) return proa_error();
     e->key = grown;
-    e->key_capacity = room;
+    e->key_capacity = capacity;
     return PROA_OK;
 }
 
@@ -311,7 +311,7 @@ static proa_status run_shown(const proa_executor *e, proa__segment *s)
 
 static proa_status visit_segment(proa_executor *e, proa__segment *s)
 {
-    PROA_TRY(proa__reserve(&e->path, e->n_path, &e->path_room, sizeof *e->path));
+    PROA_TRY(proa__reserve(&e->path, e->n_path, &e->path_capacity, sizeof *e->path));
     e->path[e->n_path++] = s;
     PROA_TRY(proa__executor_point(e, s));
     return e->hook ? run_shown(e, s) : run_steps(s);
@@ -365,7 +365,7 @@ static int32_t oldest_plan(const proa_executor *e)
 }
 
 /* A free entry for one more plan: drops outdated plans, and the least recently used one beyond the limit. */
-static proa__executor_plan *plan_room(proa_executor *e)
+static proa__executor_plan *free_plan(proa_executor *e)
 {
     int64_t bound = proa__flag_int(PROA_FLAG_kept_plans);
     int32_t oldest;
@@ -373,7 +373,7 @@ static proa__executor_plan *plan_room(proa_executor *e)
         proa__segment_free(e->plans[oldest].root);
         e->plans[oldest] = e->plans[--e->n_plans];
     }
-    if (proa__reserve(&e->plans, e->n_plans, &e->plans_room, sizeof *e->plans) != PROA_OK) return NULL;
+    if (proa__reserve(&e->plans, e->n_plans, &e->plans_capacity, sizeof *e->plans) != PROA_OK) return NULL;
     return &e->plans[e->n_plans];
 }
 
@@ -389,7 +389,7 @@ static proa__executor_plan *find_plan(proa_executor *e)
         if (outdated) c->used = 0; /* persistables have changed: the next to go */
     }
     proa__segment *root = proa__segment_new(&e->facts, NULL, &e->fed, e->key, e->key_bytes);
-    proa__executor_plan *to = root ? plan_room(e) : NULL;
+    proa__executor_plan *to = root ? free_plan(e) : NULL;
     if (!to) {
         proa__segment_free(root);
         return NULL;
@@ -491,8 +491,8 @@ static proa_status run(proa_executor *e, proa_tensors inputs)
         found = find_plan(e);
     }
     if (!found) return proa_error();
-    if (e->lends && found->room < 0) found->room = capacity_of(e, found);
-    e->least = e->lends ? found->room : 0;
+    if (e->lends && found->capacity < 0) found->capacity = capacity_of(e, found);
+    e->least = e->lends ? found->capacity : 0;
     proa__segment *s = found->root;
     for (;;) {
         PROA_TRY(visit_segment(e, s));

@@ -8,7 +8,7 @@
 typedef struct proa__executor_plan {
     proa__segment *root;
     uint64_t used;
-    int64_t room; /* of a lending executor: bytes that the first arena must hold; −1: not known yet */
+    int64_t capacity; /* of a lending executor: bytes that the first arena must hold; −1: not known yet */
 } proa__executor_plan;
 
 typedef struct proa__arena {
@@ -22,18 +22,18 @@ struct proa_executor {
     proa_program *own; /* the private copy of the program that it runs; NULL: owned by others */
     proa__liveness facts;
     proa__executor_plan *plans; /* at most FLAGS_kept_plans; the least recently used is dropped */
-    int32_t n_plans, plans_room;
+    int32_t n_plans, plans_capacity;
     uint64_t clock;
     int64_t plans_made;
     proa__arena *arenas; /* one for each depth of segments */
-    int32_t n_arenas, arenas_room;
+    int32_t n_arenas, arenas_capacity;
     char *key; /* scratch */
     size_t key_bytes, key_capacity;
     proa__inputs fed;      /* of this run */
     proa_tensor **inputs;  /* contiguous */
     proa_tensor **outputs; /* handed out in this run; NULL: not yet */
     proa__segment **path;  /* segments of this run */
-    int32_t n_path, path_room;
+    int32_t n_path, path_capacity;
     bool lends;               /* kept outputs stay in the arena, which is made for each run */
     proa_executor *next;      /* works in the arena of this one's run afterwards; borrowed, may be NULL */
     proa_storage *inside;     /* of this run: the first arena, which contains inputs; borrowed, may be NULL */

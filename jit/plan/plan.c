@@ -17,7 +17,7 @@ proa__buffer *proa__plan_buffer(planner *p, proa__assign_buffers place, int32_t 
                                 int32_t last)
 {
     proa__segment *s = p->s;
-    if (proa__reserve(&s->buffers, s->n_buffers, &s->buffers_room, sizeof *s->buffers) != PROA_OK)
+    if (proa__reserve(&s->buffers, s->n_buffers, &s->buffers_capacity, sizeof *s->buffers) != PROA_OK)
         return NULL;
     proa__buffer *b = proa__calloc(sizeof *b);
     if (!b) return NULL;
@@ -29,7 +29,7 @@ proa__buffer *proa__plan_buffer(planner *p, proa__assign_buffers place, int32_t 
 proa_status proa__plan_bind(planner *p, proa_tensor *handle, proa__buffer *buffer, int64_t offset)
 {
     proa__segment *s = p->s;
-    PROA_TRY(proa__reserve(&s->bindings, s->n_bindings, &s->bindings_room, sizeof *s->bindings));
+    PROA_TRY(proa__reserve(&s->bindings, s->n_bindings, &s->bindings_capacity, sizeof *s->bindings));
     s->bindings[s->n_bindings++] = (proa__binding){proa_keep(handle), buffer, offset};
     return PROA_OK;
 }
@@ -65,7 +65,7 @@ proa_status proa__plan_guard(planner *p, proa_tensor *t, bool same_data)
             return PROA_OK;
         }
     if (!proa__format(t)) PROA_TRY(proa__plain(t));
-    PROA_TRY(proa__reserve(&s->guards, s->n_guards, &s->guards_room, sizeof *s->guards));
+    PROA_TRY(proa__reserve(&s->guards, s->n_guards, &s->guards_capacity, sizeof *s->guards));
     s->guards[s->n_guards++] =
         (proa__guard){proa_keep(t), proa__memory(t), proa__version(t), proa__format(t), same_data};
     return PROA_OK;
@@ -286,7 +286,7 @@ static proa_status add_cut_var(proa_tensor **slot, const proa_field *f, int64_t 
     if (!v || s->values[v->index].known || !s->values[v->index].handle) return PROA_OK;
     for (int32_t i = 0; i < s->n_cut; i++)
         if (s->cut_vars[i] == v->index) return PROA_OK;
-    PROA_TRY(proa__reserve(&s->cut_vars, s->n_cut, &s->cut_room, sizeof *s->cut_vars));
+    PROA_TRY(proa__reserve(&s->cut_vars, s->n_cut, &s->cut_capacity, sizeof *s->cut_vars));
     s->cut_vars[s->n_cut++] = v->index;
     return PROA_OK;
 }

@@ -132,11 +132,11 @@ struct proa__segment {
     proa__step *steps;
     int32_t n_steps, steps_capacity;
     proa__buffer **buffers;
-    int32_t n_buffers, buffers_room;
+    int32_t n_buffers, buffers_capacity;
     proa__binding *bindings;
-    int32_t n_bindings, bindings_room;
+    int32_t n_bindings, bindings_capacity;
     proa__guard *guards;
-    int32_t n_guards, guards_room;
+    int32_t n_guards, guards_capacity;
     proa_tensor **written; /* persistables that its steps change; borrowed */
     int32_t n_written, written_capacity;
     proa__value *values; /* by variable; NULL when no segment can follow */
@@ -144,7 +144,7 @@ struct proa__segment {
     uint64_t generation; /* sum over the arenas, down to this depth, that its handles point into; 0: none */
     bool sized_by_data;  /* the last step sized its outputs */
     int32_t *cut_vars;   /* variables whose values tell outcomes apart */
-    int32_t n_cut, cut_room;
+    int32_t n_cut, cut_capacity;
     proa__segment *next[PROA__OUTCOMES];
     int32_t n_next, replace; /* replace: the outcome to drop when all entries are used */
     int32_t cursor;          /* for walks over all segments */

@@ -260,10 +260,10 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
 static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
 {
     enum { LINES_BYTES = 24 << 10, MIN_BLOCK = 128 }; /* of the input */
-    int64_t span = g->dilation[2] * (g->kernel[2] - 1), room = g->in[2] - 1 - span + g->before[2];
+    int64_t span = g->dilation[2] * (g->kernel[2] - 1), capacity = g->in[2] - 1 - span + g->before[2];
     w->g = g;
     w->left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
-    w->right = room < 0 ? 0 : gemm_min(g->out[2], room / g->stride[2] + 1);
+    w->right = capacity < 0 ? 0 : gemm_min(g->out[2], capacity / g->stride[2] + 1);
     w->block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
     if (w->block < MIN_BLOCK) w->block = g->out_channels; /* lines are read faster as they lie */
 }

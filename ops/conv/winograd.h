@@ -342,7 +342,7 @@ static const winograd_kind winograd_plain = {.side = 2,
                                              .lay = winograd_plain_lay,
                                              .results = winograd_results};
 
-/* Results of tiles [first, first + n), n ≤ chunk, in panels [p0, p1). v: their points; m: room for those of a
+/* Results of tiles [first, first + n), n ≤ chunk, in panels [p0, p1). v: their points; m: scratch for a
  * panel's results. */
 static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, int64_t p0, int64_t p1,
                                    const float *v, float *m)

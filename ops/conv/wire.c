@@ -15,13 +15,13 @@ typedef struct conv_writing {
 } conv_writing;
 
 /* `v` with `lead` put in front of a 1-D op's values, once or (for paddings) twice. */
-static proa_ints for_rows(const conv_writing *s, const proa_ints *v, int64_t lead, int64_t *room)
+static proa_ints for_rows(const conv_writing *s, const proa_ints *v, int64_t lead, int64_t *storage)
 {
     if (s->p->dims != 1 || v->count == 0) return *v;
     int64_t each = v->count, n = 0;
-    for (int64_t i = 0; i < each; i++) room[n++] = lead;
-    for (int64_t i = 0; i < v->count; i++) room[n++] = v->at[i];
-    return (proa_ints){n, room, NULL, NULL};
+    for (int64_t i = 0; i < each; i++) storage[n++] = lead;
+    for (int64_t i = 0; i < v->count; i++) storage[n++] = v->at[i];
+    return (proa_ints){n, storage, NULL, NULL};
 }
 
 static const char *wire_format(const conv_writing *s)
@@ -47,20 +47,20 @@ static proa_status put_attrs(const conv_writing *s)
 {
     proa_wire_writer *w = s->w;
     const conv_params *p = s->p;
-    int64_t room[4];
-    PROA_TRY(proa_wire_put_ints(w, "strides", PROA_WIRE_INTS, for_rows(s, &p->stride, 1, room)));
+    int64_t storage[4];
+    PROA_TRY(proa_wire_put_ints(w, "strides", PROA_WIRE_INTS, for_rows(s, &p->stride, 1, storage)));
     if (p->dims == 1 && p->algorithm == PROA_PADDING_ALGORITHM_EXPLICIT && p->padding.count == 2)
         PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS,
                                     PROA_INTS(0, 0, p->padding.at[0], p->padding.at[1])));
-    else PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, for_rows(s, &p->padding, 0, room)));
+    else PROA_TRY(proa_wire_put_ints(w, "paddings", PROA_WIRE_INTS, for_rows(s, &p->padding, 0, storage)));
     PROA_TRY(proa_wire_put_string(w, "padding_algorithm", proa__wire_algorithm(p->algorithm)));
-    PROA_TRY(proa_wire_put_ints(w, "dilations", PROA_WIRE_INTS, for_rows(s, &p->dilation, 1, room)));
+    PROA_TRY(proa_wire_put_ints(w, "dilations", PROA_WIRE_INTS, for_rows(s, &p->dilation, 1, storage)));
     PROA_TRY(proa_wire_put_int(w, "groups", PROA_WIRE_INT, p->groups));
     PROA_TRY(proa_wire_put_string(w, "data_format", wire_format(s)));
     if (!p->transposed) return PROA_OK;
     PROA_TRY(
-        proa_wire_put_ints(w, "output_padding", PROA_WIRE_INTS, for_rows(s, &p->output_padding, 0, room)));
-    return proa_wire_put_ints(w, "output_size", PROA_WIRE_INTS, for_rows(s, &p->output_size, 1, room));
+        proa_wire_put_ints(w, "output_padding", PROA_WIRE_INTS, for_rows(s, &p->output_padding, 0, storage)));
+    return proa_wire_put_ints(w, "output_size", PROA_WIRE_INTS, for_rows(s, &p->output_size, 1, storage));
 }
 
 static proa_status put_conv(const conv_writing *s, proa_tensor *x, proa_tensor *weight, proa_tensor *to)

@@ -66,7 +66,7 @@ struct histogram_plan {
     }
 };
 
-/* A block counts in its own memory where there is room. */
+/* A block counts in its own memory where there is space. */
 __global__ void histogram_kernel(histogram_plan p)
 {
     __shared__ unsigned long long count[COUNT_SHARED];

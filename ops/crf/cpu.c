@@ -51,10 +51,10 @@ static int64_t chain_at(const chains *c, int64_t i, int64_t *n)
     return c->length ? i * c->rows : c->of.at[i];
 }
 
-static void decode_one(const proa_crf_decoding_args *a, int64_t first, int64_t n, char *room)
+static void decode_one(const proa_crf_decoding_args *a, int64_t first, int64_t n, char *scratch)
 {
     int64_t tags = a->transition->shape[1], *path = (int64_t *)(void *)a->path->data + first;
-    int64_t *from = (int64_t *)(void *)room;
+    int64_t *from = (int64_t *)(void *)scratch;
     void *best = from + n * tags, *x = a->emission->data, *w = a->transition->data;
     if (a->emission->dtype == PROA_F64)
         decode_double((const double *)x + first * tags, w, n, tags, best, from, path);
@@ -70,14 +70,14 @@ PROA_KERNEL(crf_decoding_cpu, crf_decoding)
     PROA_TRY(chains_of("crf_decoding", a->emission, a->length, a->offsets, &c));
     size_t bytes;
     if (!proa__mul_size((size_t)c.rows * 16, (size_t)a->transition->shape[1], &bytes)) return proa_error();
-    char *room = proa_scratch(bytes + 16);
-    if (!room) return proa_error();
+    char *scratch = proa_scratch(bytes + 16);
+    if (!scratch) return proa_error();
     memset(a->path->data, 0, (size_t)a->path->numel * sizeof(int64_t));
     for (int64_t i = 0; i < c.n; i++) {
         int64_t n, first = chain_at(&c, i, &n);
-        decode_one(a, first, n, room);
+        decode_one(a, first, n, scratch);
     }
-    proa_scratch_free(room);
+    proa_scratch_free(scratch);
     return PROA_OK;
 }
 
@@ -128,12 +128,12 @@ PROA_KERNEL(linear_chain_crf_grad_cpu, linear_chain_crf_grad)
     const int64_t *label = (const int64_t *)(const void *)a->label->data;
     PROA_TRY(chains_of("linear_chain_crf_grad", a->emission_exps, a->length, a->offsets, &c));
     PROA_TRY(check_tags("linear_chain_crf_grad", &c, a->label, tags));
-    char *room = proa_scratch((size_t)tags * 3 * sizeof(double)); /* tags² is a size already */
-    if (!room) return proa_error();
+    char *scratch = proa_scratch((size_t)tags * 3 * sizeof(double)); /* tags² is a size already */
+    if (!scratch) return proa_error();
     clear(a->d_emission);
     clear(a->d_transition);
     (a->emission_exps->dtype == PROA_F64 ? likelihoods_back_double : likelihoods_back_float)(a, &c, label,
-                                                                                             tags, room);
-    proa_scratch_free(room);
+                                                                                             tags, scratch);
+    proa_scratch_free(scratch);
     return PROA_OK;
 }

@@ -6,9 +6,9 @@
 
 extern const proa_op proa__op_nms, proa__op_multiclass_nms;
 
-/* Room for one image's candidates, twice, and for what is kept of all. */
+/* Buffers for one image's candidates, twice, and for what is kept of all. */
 typedef struct detections {
-    candidate *work, *room, *kept;
+    candidate *work, *scratch, *kept;
     int64_t n_kept, kept_capacity;
 } detections;
 
@@ -16,13 +16,13 @@ static proa_status keep(detections *d, const candidate *from, int64_t n)
 {
     if (n == 0) return PROA_OK;
     if (d->n_kept + n > d->kept_capacity) {
-        int64_t room = 2 * (d->n_kept + n);
+        int64_t capacity = 2 * (d->n_kept + n);
         size_t bytes;
-        if (!proa__mul_size((size_t)room, sizeof *d->kept, &bytes)) return proa_error();
+        if (!proa__mul_size((size_t)capacity, sizeof *d->kept, &bytes)) return proa_error();
         candidate *grown = proa__realloc(d->kept, bytes);
         if (!grown) return proa_error();
         d->kept = grown;
-        d->kept_capacity = room;
+        d->kept_capacity = capacity;
     }
     memcpy(d->kept + d->n_kept, from, (size_t)n * sizeof *from);
     d->n_kept += n;
@@ -57,15 +57,15 @@ static proa_status limit(detections *d, int64_t first, int64_t keep_top_k, int64
 {
     int64_t n = d->n_kept - first;
     if (keep_top_k < 0 || n <= keep_top_k) return PROA_OK;
-    candidate *room = proa__alloc(2 * (size_t)n * sizeof *room), *at = d->kept + first;
-    if (!room) return proa_error();
-    memcpy(room, at, (size_t)n * sizeof *room);
-    sort_best(room, room + n, n);
+    candidate *scratch = proa__alloc(2 * (size_t)n * sizeof *scratch), *at = d->kept + first;
+    if (!scratch) return proa_error();
+    memcpy(scratch, at, (size_t)n * sizeof *scratch);
+    sort_best(scratch, scratch + n, n);
     for (int64_t label = 0; label < classes; label++)
         for (int64_t i = 0; i < keep_top_k; i++)
-            if (room[i].label == label) *at++ = room[i];
+            if (scratch[i].label == label) *at++ = scratch[i];
     d->n_kept = first + keep_top_k;
-    proa__free(room);
+    proa__free(scratch);
     return PROA_OK;
 }
 
@@ -76,7 +76,7 @@ PROA_KERNEL(multiclass_nms_cpu, multiclass_nms)
     if (!proa__mul_size((size_t)boxes + 1, 2 * sizeof(candidate), &bytes)) return proa_error();
     detections d = {.work = proa_scratch(bytes)};
     if (!d.work) return proa_error();
-    d.room = d.work + boxes;
+    d.scratch = d.work + boxes;
     proa_meta each = {.dtype = PROA_I32, .ndim = 1, .shape = {a->bboxes->shape[0]}};
     const proa_tensor *number = proa_output_resize((void *)(uintptr_t)a, &proa__op_multiclass_nms, 2, &each);
     int32_t *counts = number ? (int32_t *)(void *)number->data : NULL;

@@ -12,17 +12,17 @@ typedef struct candidate {
     int64_t label; /* its class */
 } candidate;
 
-/* Sorts by descending score, stably (merge sort; `room` has space for n entries). */
-static inline __attribute__((unused)) void sort_best(candidate *c, candidate *room, int64_t n)
+/* Sorts by descending score, stably (merge sort; `scratch` has space for n entries). */
+static inline __attribute__((unused)) void sort_best(candidate *c, candidate *scratch, int64_t n)
 {
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t low = 0; low < n; low += 2 * width) {
             int64_t mid = low + width < n ? low + width : n, high = low + 2 * width < n ? low + 2 * width : n;
             int64_t i = low, k = mid;
             for (int64_t to = low; to < high; to++)
-                room[to] = i < mid && (k >= high || !(c[k].score > c[i].score)) ? c[i++] : c[k++];
+                scratch[to] = i < mid && (k >= high || !(c[k].score > c[i].score)) ? c[i++] : c[k++];
         }
-        memcpy(c, room, (size_t)n * sizeof *c);
+        memcpy(c, scratch, (size_t)n * sizeof *c);
     }
 }
 

@@ -118,7 +118,7 @@ static proa_status run_spread(const proa_op *op, const void *args, const proa_te
 }
 
 /* Memory for `elements` numbers, checked. */
-static void *room(double elements, size_t item)
+static void *work_array(double elements, size_t item)
 {
     if (elements * (double)item > 4e18) {
         proa_fail(PROA_ERR_OVERFLOW, "a matrix is too large: %g numbers of workspace", elements);

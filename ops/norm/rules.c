@@ -52,7 +52,7 @@ typedef struct norm_view {
     proa_ints x, statistics, weight; /* shapes to reshape to */
     proa_ints row_axes;              /* what a mean is taken over */
     proa_ints weight_axes;           /* what a weight's gradient is summed over */
-    int64_t room[5][4];
+    int64_t values[5][4];
 } norm_view;
 
 /* Everything a gradient op has, in that shape; absent ones are NULL. */
@@ -135,11 +135,11 @@ static int64_t dims_product(const proa_tensor *t, int from, int to)
     return n;
 }
 
-/* Copies up to four values into the view's own room, so that the lists live as long as it. */
+/* Copies up to four values into the view's own arrays, so that the lists live as long as it. */
 static proa_ints list(norm_view *v, int which, int n, const int64_t *values)
 {
-    for (int i = 0; i < n; i++) v->room[which][i] = values[i];
-    return (proa_ints){n, v->room[which], NULL, NULL};
+    for (int i = 0; i < n; i++) v->values[which][i] = values[i];
+    return (proa_ints){n, v->values[which], NULL, NULL};
 }
 
 #define LIST(v, which, n, ...) list(v, which, n, (const int64_t[]){__VA_ARGS__})

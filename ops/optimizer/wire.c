@@ -29,19 +29,19 @@ static int entries_of(const proa__optimizer_kind *kind, entry *to)
     return n;
 }
 
-static const char *out_name(const entry *e, char *room, size_t size)
+static const char *out_name(const entry *e, char *buffer, size_t size)
 {
-    snprintf(room, size, "%sOut", e->wire);
-    return room;
+    snprintf(buffer, size, "%sOut", e->wire);
+    return buffer;
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* The list of one tensor, in `room`; empty where the slot is. A failed input is passed on to the op. */
-static proa_tensors one(proa_tensor *t, proa_tensor **room)
+/* The list of one tensor, in `buffer`; empty where the slot is. A failed input is passed on to the op. */
+static proa_tensors one(proa_tensor *t, proa_tensor **buffer)
 {
-    *room = t;
-    return (proa_tensors){t && proa__absent(t) ? 0 : 1, room};
+    *buffer = t;
+    return (proa_tensors){t && proa__absent(t) ? 0 : 1, buffer};
 }
 
 static double read_number(proa_wire_reader *r, const proa__optimizer_number *n)
@@ -69,10 +69,10 @@ proa_status proa__optimizer_read(const proa__optimizer_kind *kind, proa_wire_rea
         proa__set_number(args, &kind->numbers[i], read_number(r, &kind->numbers[i]));
     PROA_TRY(proa_call_op(kind->op, args));
     for (int i = 0; i < n; i++) { /* what was updated is also what the Out slots name */
-        char room[64];
+        char buffer[64];
         const proa_tensors *list = proa__list_at(args, entries[i].at);
         if (entries[i].by_scale || list->count == 0) continue;
-        PROA_TRY(proa_wire_result(r, out_name(&entries[i], room, sizeof room), list->at[0]));
+        PROA_TRY(proa_wire_result(r, out_name(&entries[i], buffer, sizeof buffer), list->at[0]));
     }
     return PROA_OK;
 }
@@ -90,9 +90,9 @@ static proa_status write_unused(proa_wire_writer *w, const char *slot, proa_tens
 static proa_status write_entry(proa_wire_writer *w, const entry *e, const void *args, int64_t i,
                                proa_tensor *param)
 {
-    char room[64];
+    char buffer[64];
     const proa_tensors *before = proa__list_at(args, e->at), *after = proa__list_at(args, e->out_at);
-    const char *out = out_name(e, room, sizeof room);
+    const char *out = out_name(e, buffer, sizeof buffer);
     if (before->count == 0) return e->always_out ? write_unused(w, out, param) : PROA_OK;
     PROA_TRY(proa_wire_put_input(w, e->wire, before->at[i]));
     return e->by_scale ? PROA_OK : proa_wire_put_output(w, out, after->at[i]);

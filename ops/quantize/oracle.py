@@ -3,7 +3,7 @@ import paddle
 from paddle import _legacy_C_ops as operators
 
 
-def _room():
+def _output():
     return paddle.zeros([1])
 
 
@@ -12,12 +12,12 @@ def fake_quantize_abs_max(x, bit_length, round_type):
 
 
 def fake_quantize_dequantize_abs_max(x, bit_length, round_type):
-    return operators.fake_quantize_dequantize_abs_max(x, _room(), _room(), "bit_length", bit_length, "round_type", round_type)
+    return operators.fake_quantize_dequantize_abs_max(x, _output(), _output(), "bit_length", bit_length, "round_type", round_type)
 
 
 def fake_channel_wise_quantize_dequantize_abs_max(x, bit_length, round_type, quant_axis):
     return operators.fake_channel_wise_quantize_dequantize_abs_max(
-        x, _room(), _room(), "bit_length", bit_length, "round_type", round_type, "quant_axis", quant_axis)
+        x, _output(), _output(), "bit_length", bit_length, "round_type", round_type, "quant_axis", quant_axis)
 
 
 def fake_quantize_dequantize_moving_average_abs_max(x, in_scale, in_accum, in_state, moving_rate, bit_length, round_type,
@@ -25,7 +25,7 @@ def fake_quantize_dequantize_moving_average_abs_max(x, in_scale, in_accum, in_st
     copies = [None if t is None else t.clone() for t in (in_scale, in_accum, in_state)]
     scale, accum, state = copies
     out = operators.fake_quantize_dequantize_moving_average_abs_max(
-        x, scale, accum, state, _room(), scale, state, accum, "moving_rate", moving_rate, "bit_length", bit_length,
+        x, scale, accum, state, _output(), scale, state, accum, "moving_rate", moving_rate, "bit_length", bit_length,
         "round_type", round_type, "is_test", is_test)[0]
     return out, scale, state, accum
 

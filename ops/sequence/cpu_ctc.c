@@ -96,10 +96,10 @@ static void put_gradient(const ctc *w, int64_t n, int64_t t, int64_t S, const do
         rows_set((proa_dtype)g->dtype, g->data, (t * w->batch + n) * w->classes + c, row[c]);
 }
 
-static double one_sequence(const ctc *w, int64_t n, int64_t T, int64_t L, double *room)
+static double one_sequence(const ctc *w, int64_t n, int64_t T, int64_t L, double *scratch)
 {
     int64_t S = 2 * L + 1;
-    double *lp = room, *alpha = lp + T * w->classes, *row = alpha + T * S, *beta = row + w->classes,
+    double *lp = scratch, *alpha = lp + T * w->classes, *row = alpha + T * S, *beta = row + w->classes,
            *next = beta + S;
     log_softmax(w, n, T, lp);
     forward(w, n, T, S, lp, alpha);
@@ -126,13 +126,13 @@ static void sequences(int64_t begin, int64_t end, void *context)
         double cost = T == 0 ? INFINITY : 0; /* as Paddle's: no frame at all, or too few for the label */
         if (T > 0 && L + repeats <= T) {
             size_t doubles = (size_t)(T * (w->classes + 2 * L + 1) + w->classes + 2 * (2 * L + 1));
-            double *room = proa_scratch(doubles * sizeof *room);
-            if (!room) {
+            double *scratch = proa_scratch(doubles * sizeof *scratch);
+            if (!scratch) {
                 atomic_store(&w->failed, true);
                 return;
             }
-            cost = one_sequence(w, n, T, L, room);
-            proa_scratch_free(room);
+            cost = one_sequence(w, n, T, L, scratch);
+            proa_scratch_free(scratch);
         }
         rows_set((proa_dtype)loss->dtype, loss->data, n, cost);
     }

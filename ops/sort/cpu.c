@@ -80,17 +80,17 @@ static bool none_better(const float *x, uint32_t below, bool descending)
     return !better;
 }
 
-/* Puts a pair behind those of `count` ordered ones that it does not beat; the last makes room. */
+/* Puts a pair behind those of `count` ordered ones that it does not beat; the last is dropped. */
 static void put_in_order(sort_pair *p, int64_t count, sort_pair pair)
 {
     for (; count > 1 && p[count - 2].key > pair.key; count--) p[count - 1] = p[count - 2];
     p[count - 1] = pair;
 }
 
-/* The best `want` of a line, in order, for few out of many. p has twice `room` places, for candidates: very
- * few are kept in order; of others, when the room is full, all but the best are dropped. From then on only
+/* The best `want` of a line, in order, for few out of many. p has twice `capacity` entries for candidates:
+ * very few are kept in order; of others, when they are full, all but the best are dropped. From then on only
  * what beats the last one comes in. */
-static void select_few(sort_pair *p, int64_t room, const line_sort *s, const char *from, int64_t stride,
+static void select_few(sort_pair *p, int64_t capacity, const line_sort *s, const char *from, int64_t stride,
                        int64_t want)
 {
     proa_dtype dtype = (proa_dtype)s->x->dtype;
@@ -113,12 +113,12 @@ static void select_few(sort_pair *p, int64_t room, const line_sort *s, const cha
                 continue;
             }
             p[count++] = (sort_pair){keys[k], i + k};
-            if (count < room) continue;
-            sort_pairs(p, p + room, count, key_bits(dtype));
+            if (count < capacity) continue;
+            sort_pairs(p, p + capacity, count, key_bits(dtype));
             count = want, last = p[want - 1].key, full = true;
         }
     }
-    sort_pairs(p, p + room, count, key_bits(dtype));
+    sort_pairs(p, p + capacity, count, key_bits(dtype));
 }
 
 /* Last index of the longest run of equal keys: the most frequent value, at its last place. */
@@ -159,7 +159,7 @@ static void write_line(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* A whole line by packed keys; p has room for twice its length. */
+/* A whole line by packed keys; p has space for twice its length. */
 static void sort_line_packed(const line_sort *s, uint64_t *p, const char *from, int64_t to)
 {
     proa_dtype dtype = (proa_dtype)s->x->dtype;
@@ -178,8 +178,8 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
     bool few = !s->mode && want * 4 < s->length;
     bool packed =
         !few && !s->mode && key_bits(dtype) <= 32 && s->length >= SORT_RADIX_FROM && s->length <= UINT32_MAX;
-    int64_t room = few ? 2 * want + SELECT_SPARE : s->length;
-    sort_pair *p = proa_scratch((size_t)room * 2 * sizeof *p);
+    int64_t capacity = few ? 2 * want + SELECT_SPARE : s->length;
+    sort_pair *p = proa_scratch((size_t)capacity * 2 * sizeof *p);
     if (!p) {
         atomic_store(&s->failed, true);
         return;
@@ -193,7 +193,7 @@ static void sort_lines(int64_t begin, int64_t end, void *context)
             continue;
         }
         if (few) {
-            select_few(p, room, s, from, s->inner * item, want);
+            select_few(p, capacity, s, from, s->inner * item, want);
         } else {
             fill_pairs(p, s->length, dtype, from, s->inner * item, s->descending);
             sort_pairs(p, p + s->length, s->length, key_bits(dtype));

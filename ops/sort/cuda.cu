@@ -114,13 +114,13 @@ __global__ void select_kernel(sort_lines s, cuda_order o, int64_t *places)
         const char *from = s.line(line);
         int64_t less, want = o.length, taken = 0;
         uint64_t last = select_key(s, from, want - 1, o.bits, &less);
-        int64_t room = want - less, equal = 0; /* equal ones to take; seen */
+        int64_t capacity = want - less, equal = 0; /* equal ones to take; seen */
         for (int64_t first = 0; first < s.length && taken < want; first += CUDA_BLOCK) {
             int64_t k = first + threadIdx.x;
             uint64_t key = k < s.length ? s.key(from, k) : UINT64_MAX;
             int64_t tie = k < s.length && key == last, ties, all;
             int64_t nth = equal + cuda_block_scan<cuda_sum>(tie, &ties) - tie;
-            int64_t yes = k < s.length && (key < last || (tie && nth < room));
+            int64_t yes = k < s.length && (key < last || (tie && nth < capacity));
             int64_t at = taken + cuda_block_scan<cuda_sum>(yes, &all) - yes;
             if (yes) {
                 o.put_key(line * want + at, key);

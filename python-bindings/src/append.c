@@ -8,7 +8,7 @@
 
 /* ---- attributes: memory ends with the scope ---------------------------------------------- */
 
-static void *room(Py_ssize_t n, size_t item)
+static void *new_array(Py_ssize_t n, size_t item)
 {
     void *at = proa_scope_alloc(((size_t)n + 1) * item);
     if (!at) py_raise();
@@ -25,9 +25,9 @@ static bool int_of(PyObject *value, int64_t *to)
 static bool list_to_attr(PyObject *list, proa_op_attr *a)
 {
     Py_ssize_t n = PyList_GET_SIZE(list);
-    int64_t *ints = room(n, sizeof *ints);
-    double *floats = room(n, sizeof *floats);
-    const char **strings = room(n, sizeof *strings);
+    int64_t *ints = new_array(n, sizeof *ints);
+    double *floats = new_array(n, sizeof *floats);
+    const char **strings = new_array(n, sizeof *strings);
     if (!ints || !floats || !strings) return false;
     *a = (proa_op_attr){.name = a->name, .count = n, .ints = ints, .floats = floats, .strings = strings};
     a->type = PROA_WIRE_LONGS;
@@ -64,7 +64,7 @@ static bool value_to_attr(PyObject *value, proa_op_attr *a)
 
 static bool to_attrs(PyObject *dict, proa_op_desc *op)
 {
-    proa_op_attr *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    proa_op_attr *at = new_array(PyDict_GET_SIZE(dict), sizeof *at);
     PyObject *key, *value;
     Py_ssize_t place = 0;
     if (!at) return false;
@@ -82,7 +82,7 @@ static bool to_attrs(PyObject *dict, proa_op_desc *op)
 
 static bool to_slots(PyObject *dict, const proa_op_slot **slots, int64_t *count)
 {
-    proa_op_slot *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    proa_op_slot *at = new_array(PyDict_GET_SIZE(dict), sizeof *at);
     PyObject *key, *list;
     Py_ssize_t place = 0;
     *slots = at;
@@ -93,7 +93,7 @@ static bool to_slots(PyObject *dict, const proa_op_slot **slots, int64_t *count)
             return false;
         }
         Py_ssize_t n = PyList_GET_SIZE(list);
-        const char **names = room(n, sizeof *names);
+        const char **names = new_array(n, sizeof *names);
         *at = (proa_op_slot){PyUnicode_AsUTF8(key), n, names};
         if (!names || !at->name) return false;
         for (Py_ssize_t i = 0; i < n; i++)
@@ -128,19 +128,19 @@ static PyObject *append(PyObject *module, PyObject *args)
 static bool name_tensors(PyObject *dict, const proa_op_slot **slots, int64_t *count, proa_named_tensor *named,
                          int64_t *n_named)
 {
-    proa_op_slot *at = room(PyDict_GET_SIZE(dict), sizeof *at);
+    proa_op_slot *at = new_array(PyDict_GET_SIZE(dict), sizeof *at);
     PyObject *key, *list;
     Py_ssize_t place = 0;
     *slots = at;
     *count = 0;
     while (at && PyDict_Next(dict, &place, &key, &list)) {
         Py_ssize_t n = PyList_GET_SIZE(list);
-        const char **names = room(n, sizeof *names);
+        const char **names = new_array(n, sizeof *names);
         *at = (proa_op_slot){PyUnicode_AsUTF8(key), n, names};
         if (!names || !at->name) return false;
         for (Py_ssize_t i = 0; i < n; i++) {
             PyObject *one = PyList_GET_ITEM(list, i);
-            char *name = room(24, 1);
+            char *name = new_array(24, 1);
             if (!name) return false;
             if (!py_is_tensor(one)) {
                 PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, got %s", at->name,
@@ -213,7 +213,7 @@ static bool name_levels(const char *tensor, PyObject *offsets, proa_named_tensor
 {
     Py_ssize_t n = offsets ? PyTuple_GET_SIZE(offsets) : LOD_LEVELS;
     for (Py_ssize_t i = 0; i < n && i < LOD_LEVELS; i++) {
-        char *name = room(48, 1);
+        char *name = new_array(48, 1);
         if (!name) return false;
         snprintf(name, 48, "%s@LOD_%d", tensor, (int)i);
         PyObject *level = offsets ? PyTuple_GET_ITEM(offsets, i) : NULL;
@@ -278,7 +278,7 @@ static PyObject *call(PyObject *module, PyObject *args)
     PROA_SCOPED;
     Py_ssize_t n_in = count_tensors(in), n_out = count_tensors(out);
     if (n_in < 0 || n_out < 0) return NULL;
-    proa_named_tensor *named = room((n_in + n_out) * (1 + LOD_LEVELS), sizeof *named);
+    proa_named_tensor *named = new_array((n_in + n_out) * (1 + LOD_LEVELS), sizeof *named);
     int64_t n = 0, first;
     if (!named || !name_tensors(in, &op.inputs, &op.n_inputs, named, &n)) return NULL;
     first = n;

@@ -26,20 +26,20 @@ static bool wrong(const char *who, const char *name, const char *expected, PyObj
     return false;
 }
 
-static void *scope_capacity(Py_ssize_t count, size_t item)
+static void *scope_alloc(Py_ssize_t count, size_t item)
 {
     void *at = proa_scope_alloc((size_t)(count + 1) * item);
     if (!at) py_raise();
     return at;
 }
 
-/* Memory for `count` integers: from the caller's buffer or, when that is full, from the scope. */
-static inline int64_t *ints_capacity(py_capacity *room, Py_ssize_t count)
+/* Memory for `count` integers: from the caller's arena or, when that is full, from the scope. */
+static inline int64_t *ints_alloc(py_arena *arena, Py_ssize_t count)
 {
     size_t bytes = (size_t)count * sizeof(int64_t);
-    if (!room || (size_t)(room->end - room->at) < bytes) return scope_capacity(count, sizeof(int64_t));
-    room->at += bytes;
-    return (int64_t *)(void *)(room->at - bytes);
+    if (!arena || (size_t)(arena->end - arena->at) < bytes) return scope_alloc(count, sizeof(int64_t));
+    arena->at += bytes;
+    return (int64_t *)(void *)(arena->at - bytes);
 }
 
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list)
@@ -50,7 +50,7 @@ bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors 
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(obj);
     list->count = n;
-    list->at = scope_capacity(n, sizeof *list->at);
+    list->at = scope_alloc(n, sizeof *list->at);
     for (Py_ssize_t i = 0; list->at && i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(obj, i);
         if (py_is_tensor(item)) {
@@ -95,7 +95,7 @@ static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, pr
     bool dim = py_is_dim(item);
     if (!dim && !py_is_tensor(item)) return to_int(item, &at[i]);
     if (!*tensors) {
-        *tensors = scope_capacity(n, sizeof **tensors);
+        *tensors = scope_alloc(n, sizeof **tensors);
         if (!*tensors) return false;
         memset(*tensors, 0, (size_t)n * sizeof **tensors);
     }
@@ -105,7 +105,7 @@ static bool to_entry(PyObject *item, Py_ssize_t i, Py_ssize_t n, int64_t *at, pr
     return proa_scope_hold((*tensors)[i]) || (py_raise(), false);
 }
 
-static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_capacity *room)
+static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_arena *arena)
 {
     *out = (proa_ints){0, NULL, NULL, NULL};
     bool plain = PyList_CheckExact(obj) || PyTuple_CheckExact(obj);
@@ -114,7 +114,7 @@ static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_capacity
         return true;
     }
     if (!plain && PyIndex_Check(obj)) {
-        int64_t *one = ints_capacity(room, 1);
+        int64_t *one = ints_alloc(arena, 1);
         proa_tensor **tensors = NULL;
         bool ok = one && to_entry(obj, 0, 1, one, &tensors);
         *out = (proa_ints){1, one, NULL, tensors};
@@ -127,7 +127,7 @@ static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_capacity
     PyObject *fast = plain ? Py_NewRef(obj) : PySequence_Fast(obj, what);
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    int64_t *at = ints_capacity(room, n);
+    int64_t *at = ints_alloc(arena, n);
     proa_tensor **tensors = NULL;
     bool ok = at != NULL;
     for (Py_ssize_t i = 0; ok && i < n; i++) {
@@ -150,7 +150,7 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
     PyObject *fast = one ? PyTuple_Pack(1, obj) : PySequence_Fast(obj, "expected a list of numbers");
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    double *at = scope_capacity(n, sizeof *at);
+    double *at = scope_alloc(n, sizeof *at);
     for (Py_ssize_t i = 0; at && i < n; i++) {
         PyObject *item = entry_of(fast, i, n);
         at[i] = item ? PyFloat_AsDouble(item) : -1;
@@ -268,7 +268,7 @@ static bool is_numpy_bool(PyObject *obj)
 }
 
 bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
-                 py_capacity *room)
+                 py_arena *arena)
 {
     void *at = proa_field_at(f, args);
     switch ((proa_field_kind)f->kind) {
@@ -288,7 +288,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
     case PROA_FIELD_FLOAT: return to_number(who, name, f, obj, at) || refuse_value(who, name);
     case PROA_FIELD_DTYPE: return py_to_dtype(obj, at);
     case PROA_FIELD_ENUM: return to_enum(who, name, f, obj, at);
-    case PROA_FIELD_INTS: return to_ints(obj, name, at, room) || refuse_value(who, name);
+    case PROA_FIELD_INTS: return to_ints(obj, name, at, arena) || refuse_value(who, name);
     case PROA_FIELD_FLOATS: return to_floats(who, name, obj, at);
     case PROA_FIELD_STRING:
         if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);
@@ -304,11 +304,11 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
 
 /* ---- defaults: text from the table ----------------------------------------------------- */
 
-/* Parses "[1, 2]" into out; returns the count, at most `room`; −1 if an entry is no number. */
-static int parse_numbers(const char *text, double *out, int room)
+/* Parses "[1, 2]" into out; returns the count, at most `capacity`; −1 if an entry is no number. */
+static int parse_numbers(const char *text, double *out, int capacity)
 {
     int n = 0;
-    for (const char *p = text; *p && n < room;) {
+    for (const char *p = text; *p && n < capacity;) {
         if (strchr("[], ", *p)) {
             p++;
             continue;

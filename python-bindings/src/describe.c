@@ -116,18 +116,18 @@ static PyObject *describe(PyObject *module, PyObject *args)
 
 typedef struct text {
     char *at;
-    size_t n, room;
+    size_t n, capacity;
 } text;
 
 static proa_status put(const void *data, size_t bytes, void *context)
 {
     text *t = context;
-    if (t->room - t->n < bytes) {
-        size_t room = (t->n + bytes) * 2 + 1024;
-        char *grown = PyMem_Realloc(t->at, room);
-        if (!grown) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "encode: no memory for %zu bytes", room);
+    if (t->capacity - t->n < bytes) {
+        size_t capacity = (t->n + bytes) * 2 + 1024;
+        char *grown = PyMem_Realloc(t->at, capacity);
+        if (!grown) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "encode: no memory for %zu bytes", capacity);
         t->at = grown;
-        t->room = room;
+        t->capacity = capacity;
     }
     memcpy(t->at + t->n, data, bytes);
     t->n += bytes;

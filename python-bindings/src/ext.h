@@ -104,12 +104,12 @@ bool py_to_ints(PyObject *obj, const char *what, proa_ints *out);
 /* Converts a number (also NumPy's) or a one-element tensor. False without an exception if obj is neither. */
 bool py_to_scalar(PyObject *obj, proa_scalar *out);
 /* A buffer in the caller's frame for a call's lists; those that do not fit are allocated in the scope. */
-typedef struct py_capacity {
+typedef struct py_arena {
     char *at, *end;
-} py_capacity;
-/* Converts obj into field f of args; memory that it needs comes from `room` or ends with the scope. */
+} py_arena;
+/* Converts obj into field f of args; memory that it needs comes from `arena` or ends with the scope. */
 bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
-                 py_capacity *room);
+                 py_arena *arena);
 /* Reads a default's text into the field; the memory lives as long as the process. */
 bool py_default_field(const char *who, const proa_field *f, const char *text, void *args);
 

@@ -74,7 +74,7 @@ static int find_keyword(const py_op *self, PyObject *name)
     return -1;
 }
 
-static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_capacity *room)
+static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_arena *arena)
 {
     const py_param *p = &self->entry->params[i];
     if (p->field < 0) {
@@ -84,7 +84,7 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_c
     }
     const proa_field *f = &self->op->fields[p->field];
     if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
-    if (py_to_field(self->name, f, p->name, value, args, room)) return true;
+    if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
     if (self->entry->in_place && i > 0 && f->role == PROA_IN && !py_is_tensor(value)) {
         PyErr_Clear(); /* Paddle's functions in place compare shapes in Python first */
         PyErr_Format(PyExc_AttributeError,
@@ -95,7 +95,7 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_c
 }
 
 static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywords, uint64_t *given,
-                          void *args, py_capacity *room)
+                          void *args, py_arena *arena)
 {
     if (!self->keywords && !make_keywords(self)) return false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
@@ -108,7 +108,7 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
             return false;
         }
         *given |= (uint64_t)1 << i;
-        if (!fill_one(self, i, values[k], args, room)) return false;
+        if (!fill_one(self, i, values[k], args, arena)) return false;
     }
     return true;
 }
@@ -142,7 +142,7 @@ static bool refuse_arguments(py_op *self, Py_ssize_t n, PyObject *keywords)
 }
 
 static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize_t n, PyObject *keywords,
-                      py_capacity *room)
+                      py_arena *arena)
 {
     const py_entry *e = self->entry;
     if (n > e->n_params) {
@@ -151,9 +151,9 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        if (!fill_one(self, (int)i, values[i], args, room)) return refuse_arguments(self, n, keywords);
+        if (!fill_one(self, (int)i, values[i], args, arena)) return refuse_arguments(self, n, keywords);
     uint64_t given = ((uint64_t)1 << n) - 1;
-    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, room)) return false;
+    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, arena)) return false;
     for (int i = (int)n; i < e->n_params; i++) {
         if (given >> i & 1 || !e->params[i].required) continue;
         PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,
@@ -280,8 +280,8 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     memcpy(args, self->defaults, op->args_size);
     Py_ssize_t n = PyVectorcall_NARGS(flagged);
     PROA_SCOPED;
-    py_capacity room = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX};
-    if (!fill_args(self, args, values, n, keywords, &room)) {
+    py_arena arena = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX};
+    if (!fill_args(self, args, values, n, keywords, &arena)) {
         proa_clear_error();
         return NULL;
     }

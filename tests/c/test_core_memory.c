@@ -163,7 +163,7 @@ START_TEST(the_cap_holds)
     ck_assert_int_eq(stats().live_bytes, with);
     proa_clear_error();
     proa__free(half);
-    half = proa__alloc(600000); /* there is room again */
+    half = proa__alloc(600000); /* there is space again */
     ck_assert_ptr_nonnull(half);
     proa__free(half);
     proa_memory_set_cap(0);

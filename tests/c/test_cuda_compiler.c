@@ -33,7 +33,7 @@ static const proa_dtype floats[] = {PROA_F32, PROA_F32}, doubles[] = {PROA_F64};
 
 /* A chain of the next ops of the table, each of which takes x0, x1, x2 and is handed out; how many there
  * are. */
-static int write_chain(const char *const **next, char *to, size_t room)
+static int write_chain(const char *const **next, char *to, size_t capacity)
 {
     enum { MAX = 9 }; /* results beside three operands */
     size_t n = 0;
@@ -41,12 +41,12 @@ static int write_chain(const char *const **next, char *to, size_t room)
     for (; **next && steps < MAX; (*next)++, steps++) {
         const proa_op *op = proa_find_op(**next);
         ck_assert_msg(op != NULL, "%s is no op", **next);
-        n += (size_t)snprintf(to + n, room - n, "%sout %s", steps ? "; " : "", op->name);
-        for (int i = 0; i < op->n_in; i++) n += (size_t)snprintf(to + n, room - n, " x%d", i);
-        if (!strcmp(op->name, "clip")) n += (size_t)snprintf(to + n, room - n, " min=-0.5");
-        if (!strcmp(op->name, "cast")) n += (size_t)snprintf(to + n, room - n, " dtype=float32");
-        if (!strcmp(op->name, "pow")) n += (size_t)snprintf(to + n, room - n, " y=2.5");
-        ck_assert_uint_lt(n, room);
+        n += (size_t)snprintf(to + n, capacity - n, "%sout %s", steps ? "; " : "", op->name);
+        for (int i = 0; i < op->n_in; i++) n += (size_t)snprintf(to + n, capacity - n, " x%d", i);
+        if (!strcmp(op->name, "clip")) n += (size_t)snprintf(to + n, capacity - n, " min=-0.5");
+        if (!strcmp(op->name, "cast")) n += (size_t)snprintf(to + n, capacity - n, " dtype=float32");
+        if (!strcmp(op->name, "pow")) n += (size_t)snprintf(to + n, capacity - n, " y=2.5");
+        ck_assert_uint_lt(n, capacity);
     }
     return steps;
 }
@@ -54,7 +54,7 @@ static int write_chain(const char *const **next, char *to, size_t room)
 START_TEST(every_op_of_the_table_compiles)
 {
     static const proa_dtype dtypes[] = {PROA_F32, PROA_F64, PROA_F16, PROA_BF16};
-    char steps[4096], *source = malloc(CUDA_FUSE_ROOM);
+    char steps[4096], *source = malloc(CUDA_FUSE_BYTES);
     int n = 0;
     for (const char *const *next = cuda_fuse_ops(); *next;) {
         n += write_chain(&next, steps, sizeof steps);
@@ -72,7 +72,7 @@ END_TEST
 START_TEST(casts_within_a_chain_compile)
 {
     static const proa_dtype of[] = {PROA_F32, PROA_BF16, PROA_F16};
-    char *source = malloc(CUDA_FUSE_ROOM);
+    char *source = malloc(CUDA_FUSE_BYTES);
     const char *steps = "t0 = cast x0 dtype=bfloat16; out multiply t0 x1; t2 = cast x2 dtype=float32; "
                         "t3 = cast t0 dtype=float32; t4 = add t2 t3; out gelu t4; out cast t4 dtype=float16";
     ck_assert_int_eq(cuda_fuse(proa_find_op, steps, 3, of, source), PROA_OK);
@@ -86,7 +86,7 @@ END_TEST
 
 START_TEST(other_gpus_are_compiled_for)
 {
-    char *source = malloc(CUDA_FUSE_ROOM);
+    char *source = malloc(CUDA_FUSE_BYTES);
     ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = add x0 x1; out gelu t0", 2, floats, source), PROA_OK);
     if (there()) {
         compile(source, 8, 0);
@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(numbers_are_to_the_bit)
 {
-    char *source = malloc(CUDA_FUSE_ROOM);
+    char *source = malloc(CUDA_FUSE_BYTES);
     ck_assert_int_eq(cuda_fuse(proa_find_op,
                                "t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, doubles,
                                source),
@@ -118,7 +118,7 @@ START_TEST(steps_are_not_contracted)
         proa_dtype dtype;
         const char *fused, *step;
     } of[] = {{PROA_F32, "fma.rn.f32", "add.rn.f32"}, {PROA_F64, "fma.rn.f64", "add.rn.f64"}};
-    char *source = malloc(CUDA_FUSE_ROOM);
+    char *source = malloc(CUDA_FUSE_BYTES);
     for (int i = 0; i < 2; i++) {
         const proa_dtype dtypes[] = {of[i].dtype, of[i].dtype, of[i].dtype};
         void *text = NULL;
@@ -139,7 +139,7 @@ END_TEST
 
 START_TEST(what_has_no_formula_is_declined)
 {
-    char *source = malloc(CUDA_FUSE_ROOM);
+    char *source = malloc(CUDA_FUSE_BYTES);
     ck_assert_int_eq(cuda_fuse(proa_find_op, "out matmul x0 x1", 2, floats, source), PROA_DECLINED);
     ck_assert_int_eq(cuda_fuse(proa_find_op, "out equal x0 x1", 2, floats, source), PROA_DECLINED);
     ck_assert_int_eq(cuda_fuse(proa_find_op, "out add x0 x2", 2, floats, source), PROA_DECLINED);

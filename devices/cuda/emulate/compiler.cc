@@ -77,11 +77,11 @@ const char *cuda_compiler(const char **why)
     return none ? nullptr : "emulator";
 }
 
-bool cuda_compile(const char *source, int, int, void **image, size_t *bytes, char *why, size_t room)
+bool cuda_compile(const char *source, int, int, void **image, size_t *bytes, char *why, size_t capacity)
 {
     *bytes = strlen(source) + 1;
     *image = strdup(source);
-    if (!*image) snprintf(why, room, "no memory");
+    if (!*image) snprintf(why, capacity, "no memory");
     return *image != nullptr;
 }
 

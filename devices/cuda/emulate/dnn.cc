@@ -147,10 +147,10 @@ int check(cuda_dnn_tensor in, cuda_dnn_filter filter, cuda_dnn_conv d, cuda_dnn_
 
 size_t workspace(cuda_dnn_tensor in) { return 64 + 4 * (size_t)in->size[1]; }
 
-int choose(int code, cuda_dnn_tensor in, cuda_dnn_conv d, int room, int *n, cuda_dnn_choice *to)
+int choose(int code, cuda_dnn_tensor in, cuda_dnn_conv d, int capacity, int *n, cuda_dnn_choice *to)
 {
     *n = 0;
-    if (code || room < 1) return code ? code : (int)CUDA_DNN_BAD_PARAM;
+    if (code || capacity < 1) return code ? code : (int)CUDA_DNN_BAD_PARAM;
     cuda_dnn_choice all[4] = {};
     for (int i = 0; i < 4; i++) {
         all[i].algorithm = i;
@@ -162,24 +162,24 @@ int choose(int code, cuda_dnn_tensor in, cuda_dnn_conv d, int room, int *n, cuda
     all[0].deterministic = 0;
     all[1].status = CUDA_DNN_NOT_SUPPORTED;
     all[2].memory = size_t(1) << 40;
-    for (; *n < 4 && *n < room; ++*n) to[*n] = all[*n];
+    for (; *n < 4 && *n < capacity; ++*n) to[*n] = all[*n];
     return CUDA_DNN_OK;
 }
 
 int choose_forward(cuda_dnn_handle, cuda_dnn_tensor in, cuda_dnn_filter filter, cuda_dnn_conv d,
-                   cuda_dnn_tensor out, int room, int *n, cuda_dnn_choice *to)
+                   cuda_dnn_tensor out, int capacity, int *n, cuda_dnn_choice *to)
 {
-    return choose(check(in, filter, d, out), in, d, room, n, to);
+    return choose(check(in, filter, d, out), in, d, capacity, n, to);
 }
 int choose_data(cuda_dnn_handle, cuda_dnn_filter filter, cuda_dnn_tensor out, cuda_dnn_conv d,
-                cuda_dnn_tensor in, int room, int *n, cuda_dnn_choice *to)
+                cuda_dnn_tensor in, int capacity, int *n, cuda_dnn_choice *to)
 {
-    return choose(check(in, filter, d, out), in, d, room, n, to);
+    return choose(check(in, filter, d, out), in, d, capacity, n, to);
 }
 int choose_filter(cuda_dnn_handle, cuda_dnn_tensor in, cuda_dnn_tensor out, cuda_dnn_conv d,
-                  cuda_dnn_filter filter, int room, int *n, cuda_dnn_choice *to)
+                  cuda_dnn_filter filter, int capacity, int *n, cuda_dnn_choice *to)
 {
-    return choose(check(in, filter, d, out), in, d, room, n, to);
+    return choose(check(in, filter, d, out), in, d, capacity, n, to);
 }
 
 /* ---- the sums -------------------------------------------------------------------------- */

@@ -114,7 +114,7 @@ CUDA_FN void tensor_weight(const attention_problem &w, int64_t b, int64_t h, int
     dp = mask == -INFINITY ? 0.0f : weight * (dp * factor - of.delta);
 }
 
-/* Keys and values in registers, too, where gradients leave room. */
+/* Keys and values in registers, too, where gradients leave space. */
 template <class X, int D> struct tensor_sides {
     typedef tensor_read<X, D> type;
 };

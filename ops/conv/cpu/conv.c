@@ -34,8 +34,8 @@ static inline void inside(const conv_geometry *g, int64_t tap, int64_t *from, in
 {
     int64_t shift = tap * g->dilation[2] - g->before[2], s = g->stride[2];
     *from = shift < 0 ? (-shift + s - 1) / s : 0;
-    int64_t room = g->in[2] - 1 - shift;
-    *to = room < 0 ? 0 : room / s + 1;
+    int64_t capacity = g->in[2] - 1 - shift;
+    *to = capacity < 0 ? 0 : capacity / s + 1;
     if (*to > g->out[2]) *to = g->out[2];
     if (*from > *to) *from = *to;
 }

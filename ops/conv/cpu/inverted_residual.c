@@ -101,8 +101,8 @@ static void cut_strips(inverted *w, int64_t threads)
     const conv_geometry *g = &w->g->depthwise;
     int64_t in = w->g->expands ? g->in[2] * g->in_channels : 0, out = g->out[2] * g->out_channels;
     int64_t span = (g->kernel[1] - 1) * g->dilation[1] + 1 - g->stride[1]; /* lines beyond a stride a row */
-    int64_t room = STRIP_BYTES / 4 - span * in, each = g->stride[1] * in + out;
-    int64_t rows = room < each ? 1 : room / each, strips = (g->out[1] + rows - 1) / rows;
+    int64_t capacity = STRIP_BYTES / 4 - span * in, each = g->stride[1] * in + out;
+    int64_t rows = capacity < each ? 1 : capacity / each, strips = (g->out[1] + rows - 1) / rows;
     int64_t wanted = (threads * STRIPS + g->batch - 1) / g->batch;
     if (threads > 1) strips = (strips + wanted - 1) / wanted * wanted;
     w->strips = gemm_min(strips, g->out[1]);

@@ -74,7 +74,7 @@ proa_status prepare(const void *args, void **state)
 {
     const proa_fused_elementwise_args *a = static_cast<const proa_fused_elementwise_args *>(args);
     if (!fits(a)) return PROA_DECLINED;
-    char *source = static_cast<char *>(malloc(CUDA_FUSE_ROOM));
+    char *source = static_cast<char *>(malloc(CUDA_FUSE_BYTES));
     fused_state *s = static_cast<fused_state *>(calloc(1, sizeof *s));
     proa_status status = PROA_DECLINED; // without memory or compiler the ops run one after the other
     if (source && s) {

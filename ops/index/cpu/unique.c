@@ -20,7 +20,7 @@ static int compare_rows(const rows_of_keys *r, int64_t a, int64_t b)
     return 0;
 }
 
-/* Stable merge sort of r->order; `other` has room for n. */
+/* Stable merge sort of r->order; `other` has space for n. */
 static void sort_rows(rows_of_keys *r, int64_t *other)
 {
     int64_t *src = r->order, *dst = other;
@@ -108,11 +108,11 @@ PROA_KERNEL(unique_cpu, unique)
     rows_of_keys r = {.n = x.length, .width = x.outer * x.inner};
     bool floating = dtype >= PROA_F16 && dtype <= PROA_F64;
     uint64_t nan = !floating ? 0 : key_bits(dtype) == 64 ? UINT64_MAX : UINT32_MAX;
-    size_t bytes, room, n = (size_t)r.n;
-    if (!proa__mul_size(n, (size_t)r.width * 8, &bytes) || !proa__mul_size(n, 6 * sizeof(int64_t), &room))
+    size_t bytes, capacity, n = (size_t)r.n;
+    if (!proa__mul_size(n, (size_t)r.width * 8, &bytes) || !proa__mul_size(n, 6 * sizeof(int64_t), &capacity))
         return proa_error();
     uint64_t *keys = proa_scratch(bytes);
-    r.order = proa_scratch(room); /* the order, then room for sorting: n entries, or 2n pairs */
+    r.order = proa_scratch(capacity); /* the order, then space for sorting: n entries, or 2n pairs */
     proa_status status = proa_error();
     if (keys && r.order) {
         for (int64_t i = 0; i < r.n; i++)

@@ -388,7 +388,7 @@ __global__ void unique_merge_kernel(unique_rows u, int64_t run, int64_t n, const
     }
 }
 
-/* The order of the slices into `order`, which has room for twice as many. */
+/* The order of the slices into `order`, which has space for twice as many. */
 static proa_status unique_sort(cuda_context *c, unique_rows *u, int64_t *order)
 {
     int64_t n = u->r.length;

@@ -91,9 +91,9 @@ PROA_KERNEL(inverse_cpu, inverse)
     linalg_slot failed;
     int64_t n = linalg_rows(a->x);
     bool z = linalg_complex(a->x);
-    double room = (z ? 4 : 2) * (double)n * (double)n + (double)n;
-    PROA_TRY(
-        linalg_run(a, linalg_count(a->x, 2), room, 2 * cube(n), z ? inverse_one_z : inverse_one_d, &failed));
+    double capacity = (z ? 4 : 2) * (double)n * (double)n + (double)n;
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), capacity, 2 * cube(n), z ? inverse_one_z : inverse_one_d,
+                        &failed));
     if (failed.failed < 0) return PROA_OK;
     return linalg_singular("inverse", "x", "is singular", &failed);
 }
@@ -103,9 +103,9 @@ PROA_KERNEL(solve_cpu, solve)
     linalg_slot failed;
     bool z = linalg_complex(a->x), vector = linalg_is_vector(a->x, a->y);
     int64_t n = linalg_rows(a->x), r = vector ? 1 : linalg_columns(a->y);
-    double room = (z ? 2 : 1) * (double)n * (double)(n + r) + (double)n;
-    PROA_TRY(linalg_run(a, linalg_count(a->out, vector ? 1 : 2), room, cube(n), z ? solve_one_z : solve_one_d,
-                        &failed));
+    double capacity = (z ? 2 : 1) * (double)n * (double)(n + r) + (double)n;
+    PROA_TRY(linalg_run(a, linalg_count(a->out, vector ? 1 : 2), capacity, cube(n),
+                        z ? solve_one_z : solve_one_d, &failed));
     if (failed.failed < 0) return PROA_OK;
     return linalg_singular("solve", "x", "is singular", &failed);
 }

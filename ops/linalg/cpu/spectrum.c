@@ -64,7 +64,7 @@ static void complete(double *w, int64_t have, int64_t total, int64_t m)
 typedef struct decomposition {
     int64_t high, low, rows;   /* rows: of tall that are wanted */
     double *s, *tall, *short_; /* low, rows × high, low × low */
-    double *w, *v;             /* low × high and low × low: room to work in */
+    double *w, *v;             /* low × high and low × low: space to work in */
     int64_t *order;
 } decomposition;
 
@@ -150,8 +150,8 @@ PROA_KERNEL(svd_cpu, svd)
 {
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
-    double room = decomposition_capacity(m, n, a->full_matrices) + (double)(m > n ? m : n);
-    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), svd_one, &failed));
+    double capacity = decomposition_capacity(m, n, a->full_matrices) + (double)(m > n ? m : n);
+    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), capacity, 50 * (double)m * square_of(n), svd_one, &failed));
     return linalg_stopped("svd", &failed);
 }
 
@@ -191,9 +191,10 @@ PROA_KERNEL(lstsq_cpu, lstsq)
 {
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x), r = linalg_columns(a->y);
-    double room =
+    double capacity =
         decomposition_capacity(m, n, false) + (double)(m + n + 1) * (double)r + (double)m * (double)n;
-    PROA_TRY(linalg_run(a, linalg_count(a->x, 2), room, 50 * (double)m * square_of(n), lstsq_one, &failed));
+    PROA_TRY(
+        linalg_run(a, linalg_count(a->x, 2), capacity, 50 * (double)m * square_of(n), lstsq_one, &failed));
     return linalg_stopped("lstsq", &failed);
 }
 
@@ -285,7 +286,8 @@ PROA_KERNEL(matrix_rank_cpu, matrix_rank)
 {
     linalg_slot failed;
     int64_t m = linalg_rows(a->x), n = linalg_columns(a->x);
-    double room = decomposition_capacity(m, n, false) + 2 * (double)n, flops = 50 * (double)m * square_of(n);
-    PROA_TRY(linalg_run(a, linalg_count(a->out, 0), room, flops, matrix_rank_one, &failed));
+    double capacity = decomposition_capacity(m, n, false) + 2 * (double)n,
+           flops = 50 * (double)m * square_of(n);
+    PROA_TRY(linalg_run(a, linalg_count(a->out, 0), capacity, flops, matrix_rank_one, &failed));
     return linalg_stopped("matrix_rank", &failed);
 }

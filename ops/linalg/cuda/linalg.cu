@@ -45,28 +45,29 @@ int64_t count_of(const linalg_operand &x)
 }
 
 template <class F>
-__global__ void linalg_kernel(F f, double *work, int64_t room, int64_t count, linalg_failure *bad)
+__global__ void linalg_kernel(F f, double *work, int64_t capacity, int64_t count, linalg_failure *bad)
 {
     for (int64_t index = blockIdx.x; index < count; index += gridDim.x) {
-        int64_t place = f(index, work + blockIdx.x * room);
+        int64_t place = f(index, work + blockIdx.x * capacity);
         bad->say(index, place);
     }
 }
 
-/* f(index, work) for `count` matrices, with `room` doubles each; it returns 0, or the place from 1 where a
- * matrix failed. what: NULL if none can; otherwise an error says "argument what: matrix, row". */
+/* f(index, work) for `count` matrices, with `capacity` doubles each. It returns 0, or the place from 1 where
+ * a matrix failed. what: NULL if none can; otherwise an error says "argument what: matrix, row". */
 template <class F>
-proa_status run(cuda_context *c, int64_t count, int64_t room, F f, const char *argument, const char *what)
+proa_status run(cuda_context *c, int64_t count, int64_t capacity, F f, const char *argument, const char *what)
 {
     static const uint64_t none = ~UINT64_C(0);
     if (count == 0) return PROA_OK;
     int64_t blocks = count < LINALG_BLOCKS ? count : (int64_t)LINALG_BLOCKS;
-    double *work = (double *)cuda_scratch(c, (size_t)(blocks * room + 1) * sizeof *work);
+    double *work = (double *)cuda_scratch(c, (size_t)(blocks * capacity + 1) * sizeof *work);
     if (!work) return cuda_host->error();
-    linalg_failure *bad = (linalg_failure *)(void *)(work + blocks * room), found = {none};
+    linalg_failure *bad = (linalg_failure *)(void *)(work + blocks * capacity), found = {none};
     proa_status status = cuda_fill(c, bad, &none, sizeof none, 1);
     if (status == PROA_OK)
-        status = cuda_launch(c, (unsigned)blocks, CUDA_BLOCK, linalg_kernel<F>, f, work, room, count, bad);
+        status =
+            cuda_launch(c, (unsigned)blocks, CUDA_BLOCK, linalg_kernel<F>, f, work, capacity, count, bad);
     if (status == PROA_OK && what) status = cuda_read(c, &found, bad, sizeof found);
     cuda_scratch_free(c, work);
     if (status != PROA_OK || found.first == none) return status;

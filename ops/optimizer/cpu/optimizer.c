@@ -181,7 +181,7 @@ static bool all_in_place(proa_tensors list)
     return true;
 }
 
-/* Room for the numbers, which start as `same`. */
+/* Space for the numbers, which start as `same`. */
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;

@@ -81,10 +81,10 @@ static proa_status matrix_image(matrix_job *job, kept_list *all, int32_t *count)
     candidate *to = all->at + all->n;
     for (int64_t c = 0, at = 0; c < job->classes; at += job->counts[c++])
         memcpy(to + at, job->kept + c * job->most, (size_t)job->counts[c] * sizeof *to);
-    candidate *room = proa_scratch((size_t)(n + 1) * sizeof *room);
-    if (!room) return proa_error();
-    sort_best(to, room, n);
-    proa_scratch_free(room);
+    candidate *scratch = proa_scratch((size_t)(n + 1) * sizeof *scratch);
+    if (!scratch) return proa_error();
+    sort_best(to, scratch, n);
+    proa_scratch_free(scratch);
     n = limit >= 0 && n > limit ? limit : n;
     all->n += n;
     *count = (int32_t)n;

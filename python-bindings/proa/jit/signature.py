@@ -61,11 +61,11 @@ class Signature:
     def _check(self, specs):
         if not isinstance(specs, (list, tuple)):
             raise TypeError(f"to_static: input_spec must be a list or tuple of InputSpecs, got {type(specs).__name__}")
-        room = len(self.parameters)
+        expected = len(self.parameters)
         open_ended = any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in self.parameters)
-        if len(specs) > room and not open_ended:
+        if len(specs) > expected and not open_ended:
             raise ValueError(f"to_static: input_spec has {len(specs)} entries, but {self.function.__name__} takes "
-                             f"{room} arguments")
+                             f"{expected} arguments")
         return tuple(specs)
 
     def bind(self, args, kwargs):
@@ -80,14 +80,14 @@ class Signature:
 
     def bind_specs(self, specs):
         """The Bound of a call with InputSpecs (or values) in place of arguments."""
-        given, room = {}, list(specs)
+        given, rest = {}, list(specs)
         for one in self.parameters:
             if one.kind == one.VAR_POSITIONAL:
-                given[one.name], room = tuple(room), []
+                given[one.name], rest = tuple(rest), []
             elif one.kind == one.VAR_KEYWORD:
                 given[one.name] = {}
-            elif room and one.kind != one.KEYWORD_ONLY:
-                given[one.name] = room.pop(0)
+            elif rest and one.kind != one.KEYWORD_ONLY:
+                given[one.name] = rest.pop(0)
             elif one.default is not _EMPTY:
                 given[one.name] = one.default
             else:

@@ -213,7 +213,7 @@ class StaticFunction:
         return found
 
     def _evict(self):
-        """Makes room for one more program: the least recently used go, with their plans and memory."""
+        """Makes space for one more program: the least recently used go, with their plans and memory."""
         kept = max(1, int(_core.get_flag("kept_programs")))
         while len(self._programs) >= kept:
             del self._programs[min(self._programs, key=lambda key: self._programs[key].used)]

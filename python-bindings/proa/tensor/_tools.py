@@ -53,10 +53,10 @@ def whole_number(who, what, value, expected="an int"):
 def one_axis(axis, ndim, what):
     """axis counted from the front; a 0-D tensor has one axis to speak of, 0 or -1."""
     axis = whole(axis)
-    room = max(ndim, 1)
-    if not -room <= axis < room:
-        raise ValueError(f"{what}: axis must be in [{-room}, {room}), got {axis}")
-    return axis + room if axis < 0 else axis
+    rank = max(ndim, 1)
+    if not -rank <= axis < rank:
+        raise ValueError(f"{what}: axis must be in [{-rank}, {rank}), got {axis}")
+    return axis + rank if axis < 0 else axis
 
 
 def plain_ints(values):

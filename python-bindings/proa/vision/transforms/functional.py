@@ -311,7 +311,7 @@ def to_grayscale(img, num_output_channels=1):
 
 
 def rotate(img, angle, interpolation="nearest", expand=False, center=None, fill=0):
-    """The image turned by angle degrees, counter-clockwise, round center; expand makes room for all of it."""
+    """The image turned by angle degrees, counter-clockwise, round center; expand makes space for all of it."""
     kind = _kind(img, "rotate")
     if kind == "pil":
         bands = len(img.getbands())
