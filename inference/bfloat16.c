@@ -24,31 +24,9 @@ static void say_once(const proa_config *c)
                 "precision\n");
 }
 
-/* Whether the config's list of Paddle op types includes an op of the table; an empty list includes all. */
-static bool is_asked(const proa__names *types, const char *op)
-{
-    static const struct {
-        const char *type, *op;
-    } other[] = {{"depthwise_conv2d", "conv2d"},
-                 {"fused_conv2d", "conv2d"},
-                 {"matmul_v2", "matmul"},
-                 {"mul", "matmul"},
-                 {"fc", "linear"},
-                 {"fc", "matmul"},
-                 {"fused_matmul", "matmul"},
-                 {"fusion_lstm", "rnn"},
-                 {"fusion_gru", "rnn"}};
-    for (int64_t i = 0; i < types->count; i++) {
-        if (strcmp(types->at[i], op) == 0) return true;
-        for (size_t k = 0; k < sizeof other / sizeof *other; k++)
-            if (strcmp(types->at[i], other[k].type) == 0 && strcmp(op, other[k].op) == 0) return true;
-    }
-    return types->count == 0;
-}
-
 /* The comma-separated ops that autocast would compute in low precision but that the list excludes; NULL on
  * error. */
-static const char *kept_in_float(const proa__names *types)
+static const char *kept_in_float(const proa__op_types *types)
 {
     size_t bytes = 1;
     for (uint32_t i = 0; i < proa_op_count; i++) bytes += strlen(proa_op_table[i]->name) + 1;
@@ -57,7 +35,7 @@ static const char *kept_in_float(const proa__names *types)
     *text = '\0';
     for (uint32_t i = 0; i < proa_op_count; i++) {
         const proa_op *op = proa_op_table[i];
-        if (op->amp != PROA_AMP_LOW || is_asked(types, op->name)) continue;
+        if (op->amp != PROA_AMP_LOW || proa__op_types_include(types, op->name)) continue;
         strcat(strcat(text, *text ? "," : ""), op->name);
     }
     return text;
@@ -88,7 +66,8 @@ proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c)
     }
     int64_t n = proa_program_output_count(p);
     proa_dtype *was = proa_scope_alloc(((size_t)n + 1) * sizeof *was);
-    const char *in_float = kept_in_float(&c->lists[PROA_CONFIG_BFLOAT16_OPS]);
+    proa__op_types types = proa__config_types(c, PROA_CONFIG_BFLOAT16_OPS);
+    const char *in_float = kept_in_float(&types);
     if (!was || !in_float) return proa_error();
     for (int64_t i = 0; i < n; i++) was[i] = (proa_dtype)proa_program_output(p, i)->dtype;
     proa_status status = PROA_OK;

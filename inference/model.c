@@ -4,6 +4,7 @@
 
 #include "core/device.h"
 #include "jit/ir/program.h"
+#include "jit/passes/passes.h"
 
 #include <proa/io.h>
 
@@ -150,11 +151,12 @@ static proa_status optimize(proa__model *m, const proa_config *c)
 {
     const char *passes;
     PROA_TRY(choose_passes(c, &passes));
-    if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa_program_optimize(m->program, passes, true);
+    proa__op_types int8 = proa__config_types(c, PROA_CONFIG_INT8_OPS);
+    if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa__passes_run_int8(m->program, passes, int8);
     const char *was = proa_get_flag("dump_passes");
     bool dumped = was && strcmp(was, "0") != 0;
     PROA_TRY(proa_set_flag("dump_passes", "1"));
-    proa_status status = proa_program_optimize(m->program, passes, true);
+    proa_status status = proa__passes_run_int8(m->program, passes, int8);
     if (!dumped && status == PROA_OK) status = proa_set_flag("dump_passes", "0");
     return status;
 }

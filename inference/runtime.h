@@ -5,6 +5,7 @@
 
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "jit/passes/op_types.h"
 
 #include <proa/inference.h>
 #include <stdatomic.h>
@@ -25,6 +26,12 @@ struct proa_config {
     bool passes_set; /* the user changed the list of passes: it replaces FLAGS_passes */
     bool used;       /* a predictor was made from this config */
 };
+
+/* The op types in a list of a config; borrowed. */
+static inline proa__op_types proa__config_types(const proa_config *c, proa_config_list which)
+{
+    return (proa__op_types){c->lists[which].count, c->lists[which].at};
+}
 
 /* The source of a program input: a handle's tensor, or LoD offsets of a handle. */
 typedef struct proa__feed {

@@ -165,7 +165,7 @@ proa_status proa__pass_int8(proa_block *b, const proa__pass_context *context)
     if (!has_quantizers(b) || context->on_device) return PROA_OK;
     PROA_TRY(proa__pass_identity(b, context));
     PROA_TRY(proa__pass_batch_norm(b, context)); /* to products and sums, which epilogues absorb */
-    int8_pass p = {.block = b};
+    int8_pass p = {.block = b, .types = context->int8};
     PROA_TRY(proa__uses_find(&p.uses, b));
     proa_status status = rewrite(&p);
     proa__uses_apply(&p.uses);

@@ -4,6 +4,7 @@
 #define PROA_JIT_PASSES_INT8_H
 
 #include "epilogue.h"
+#include "op_types.h"
 
 enum { INT8_RANGE = 127 };
 
@@ -33,6 +34,7 @@ typedef struct wanted {
 
 typedef struct int8_pass {
     proa_block *block;
+    proa__op_types types; /* that may become INT8 ops */
     proa__uses uses;
     int32_t *harmless; /* by variable: writes that leave it as it is, those of quantizers that do not learn */
     grid *grids;       /* by variable */

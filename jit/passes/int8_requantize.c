@@ -110,12 +110,12 @@ static proa_status choose_unit(const writing *w, const product *r)
 
 /* ---- ops that operate on integers unchanged ------------------------------------------------- */
 
-static bool passes_on(const proa_instr *instr)
+static bool passes_on(const int8_pass *p, const proa_instr *instr)
 {
     static const char *const names[] = {"reshape",   "transpose", "flatten",   "squeeze",
                                         "unsqueeze", "concat",    "max_pool2d"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (proa__is_op(instr, names[i])) return true;
+        if (proa__is_op(instr, names[i])) return proa__op_types_include(&p->types, names[i]);
     return false;
 }
 
@@ -166,7 +166,7 @@ static proa_status pass_on(writing *w, proa_instr *instr, const wanted *want, bo
     wanted to = *want; /* a copy, since the array may be reallocated */
     passing s = {w, &to, true};
     *done = false;
-    if (!passes_on(instr)) return PROA_OK;
+    if (!passes_on(w->p, instr)) return PROA_OK;
     proa__args_visit(instr->op, instr->args, PROA_IN, look_input, &s);
     if (!s.fits) return PROA_OK;
     PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_IN, turn_input, &s));

@@ -86,7 +86,7 @@ static proa_status run_pass(proa_program *p, const proa__pass *pass, const proa_
     return PROA_OK;
 }
 
-static proa_status run_chosen(proa_program *p, const char *names, bool frozen, bool whole)
+static proa_status run_chosen(proa_program *p, const char *names, proa__pass_context context, bool whole)
 {
     bool wanted[MAX_PASSES] = {false};
     PROA_TRY(proa_error());
@@ -97,10 +97,10 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     proa_block *open = proa__capture_into(NULL); /* passes run ops, which must not be captured */
     proa_status status = PROA_OK;
     if (dumps) dump(p, "before passes", NULL);
-    proa__pass_context context = {.frozen = frozen, .on_device = is_on_device(p)};
+    context.on_device = is_on_device(p);
     for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
         const proa__pass *pass = &proa__pass_table[i];
-        if (!wanted[i] || (pass->frozen && !frozen) || (whole && !pass->whole)) continue;
+        if (!wanted[i] || (pass->frozen && !context.frozen) || (whole && !pass->whole)) continue;
         uint64_t version = p->version;
         PROA_SCOPE {
             status = run_pass(p, pass, &context);
@@ -109,16 +109,24 @@ static proa_status run_chosen(proa_program *p, const char *names, bool frozen, b
     }
     proa__capture_into(open);
     proa_door_set(PROA_DOOR_RECORD, recording);
-    if (frozen) proa_memory_trim(); /* frees temporaries of computed weights */
+    if (context.frozen) proa_memory_trim(); /* frees temporaries of computed weights */
     return status;
 }
 
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
 {
-    return run_chosen(p, names, frozen, false);
+    return run_chosen(p, names, (proa__pass_context){.frozen = frozen}, false);
 }
 
-proa_status proa__passes_run_whole(proa_program *p) { return run_chosen(p, NULL, false, true); }
+proa_status proa__passes_run_int8(proa_program *p, const char *names, proa__op_types int8)
+{
+    return run_chosen(p, names, (proa__pass_context){.frozen = true, .int8 = int8}, false);
+}
+
+proa_status proa__passes_run_whole(proa_program *p)
+{
+    return run_chosen(p, NULL, (proa__pass_context){0}, true);
+}
 
 proa_status proa_program_optimize(proa_program *p, const char *passes, bool frozen)
 {

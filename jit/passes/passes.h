@@ -4,11 +4,13 @@
 #define PROA_JIT_PASSES_PASSES_H
 
 #include "jit/ir/program.h"
+#include "op_types.h"
 
 /* Arguments of a pass beside the block. */
 typedef struct proa__pass_context {
-    bool frozen;    /* persistables that no op of the program writes never change */
-    bool on_device; /* the program will probably run on another device than the CPU */
+    bool frozen;         /* persistables that no op of the program writes never change */
+    bool on_device;      /* the program will probably run on another device than the CPU */
+    proa__op_types int8; /* the op types that the pass int8 may convert */
 } proa__pass_context;
 
 typedef struct proa__pass {
@@ -65,6 +67,8 @@ extern const proa__pass proa__pass_table[];
  * With FLAGS_dump_passes, prints the program to stderr before the first pass and after each that changed
  * it. */
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
+/* The same for a frozen program, of which the pass int8 converts the listed op types. */
+proa_status proa__passes_run_int8(proa_program *p, const char *names, proa__op_types int8);
 
 /* Runs the passes that need forward and backward together, as FLAGS_passes says. */
 proa_status proa__passes_run_whole(proa_program *p);

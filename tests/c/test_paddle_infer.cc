@@ -73,7 +73,7 @@ static void settings(const std::string &prefix)
     config.EnableUseGpu(100, 0);
     config.EnableTensorRtEngine(1 << 20, 1, 5, paddle_infer::PrecisionType::kHalf, false, false);
     config.SetMKLDNNOp({"conv2d"});
-    config.EnableMkldnnInt8();
+    config.EnableMkldnnInt8({"conv2d", "fc"});
     config.pass_builder()->DeletePass("conv_bn_fuse_pass");
     config.SwitchIrOptim(false);
     CHECK(config.prog_file() == prefix + ".pdmodel" && config.model_dir().empty());

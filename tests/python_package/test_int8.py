@@ -72,7 +72,7 @@ def predicted(prefix, x, int8, **options):
     for name in options.get("without", ()):
         config.delete_pass(name)
     if int8:
-        config.enable_mkldnn_int8()
+        config.enable_mkldnn_int8(options.get("types", set()))
         assert config.mkldnn_int8_enabled()
     predictor = inference.create_predictor(config)
     predictor.get_input_handle("x").copy_from_cpu(x)
@@ -105,6 +105,27 @@ def test_is_asked_for(tmp_path):
     assert not [op for op in ops if op.endswith("_int8")]
     _, ops = predicted(prefix, x, True, without=["layout"])
     assert "conv2d_int8" in ops and "transpose" not in ops
+
+
+@pytest.mark.parametrize("types, made, kept", [
+    ({"conv2d", "depthwise_conv2d", "pool2d"}, {"conv2d_int8": 3, "max_pool2d_int8": 1}, "linear_int8"),
+    ({"depthwise_conv2d"}, {"conv2d_int8": 1, "quantize_int8": 1}, "max_pool2d_int8"),
+    ({"conv2d", "fc"}, {"conv2d_int8": 3, "linear_int8": 1}, "max_pool2d_int8"),
+    ({"matmul_v2"}, {"linear_int8": 1}, "conv2d_int8"),
+    ({"pool2d", "fusion_gru"}, {}, "quantize_int8"),
+])
+def test_op_types(tmp_path, types, made, kept):
+    """Ops of other types than the listed ones stay in float; results stay the simulation's."""
+    prefix, x = saved(tmp_path, Chain)
+    want, _ = predicted(prefix, x, False)
+    have, ops = predicted(prefix, x, True, types=types)
+    counts = collections.Counter(ops)
+    assert {op: counts[op] for op in made} == made and not counts[kept], counts
+    assert np.abs(have - want).max() <= 0.02 * np.abs(want).max()
+    config = inference.Config()
+    with pytest.raises(TypeError, match="expected a set of op types"):
+        config.enable_mkldnn_int8("conv2d")
+    assert not config.mkldnn_int8_enabled()
 
 
 def test_changes_no_float_model(tmp_path):

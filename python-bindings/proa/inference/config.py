@@ -34,6 +34,12 @@ def _name(value, who):
     return value
 
 
+def _types(values, who):
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{who}: expected a set of op types, such as {{'conv2d'}}, got {values!r}")
+    return sorted(values)
+
+
 class PassBuilder:
     """The optimizing passes that run. Their names are Proa's (docs/programs.md), and so is their order."""
 
@@ -204,8 +210,9 @@ class Config:
     mkldnn_enabled = _asked("ONEDNN", "What enable_mkldnn or disable_mkldnn said last.")
 
     def enable_mkldnn_int8(self, mkldnn_int8_enabled_op_types=frozenset()):
-        """Quantized products of the model run on integers, and so does what is between them. Needs ir_optim; all types of ops
-        that can take part do, whatever the set says."""
+        """Quantized products of the model run on integers, and so do the ops between them. Needs ir_optim. The set names the
+        op types that may; an empty one: all that can."""
+        self._core.set_names("INT8_OPS", _types(mkldnn_int8_enabled_op_types, "enable_mkldnn_int8"))
         self._core.set("ONEDNN_INT8", 1)
 
     mkldnn_int8_enabled = _asked("ONEDNN_INT8", "Whether enable_mkldnn_int8 was called.")
