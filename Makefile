@@ -58,7 +58,7 @@ fuzz: build ## feed the file readers and the planner with adversarial bytes (lon
 	@tools/fuzz
 
 dist-test: build ## data parallelism is one process, at 1 to 8 ranks; random collectives: a sample (ARGS=--all: every case, long)
-	@tools/long_tests dist $(ARGS)
+	@tools/long_tests ranks $(ARGS)
 
 kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)
 	@tools/long_tests kill

@@ -52,15 +52,15 @@ if(PROA_BUILD_TESTS)
         set_tests_properties(test_unload PROPERTIES LABELS c)
     endif()
     # Programs that Python tests start (and kill); they see internals.
-    file(GLOB started CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kill/*.c"
-                                        "${PROJECT_SOURCE_DIR}/tests/oracle/*.c")
+    file(GLOB started CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/robustness/kill/*.c"
+                                        "${PROJECT_SOURCE_DIR}/tests/autograd/*.c")
     foreach(file IN LISTS started)
         get_filename_component(name "${file}" NAME_WE)
         proa_program(started_${name} "${file}" tests proa_static)
         target_include_directories(started_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     endforeach()
     # Preloaded into programs that save: system calls that fail.
-    add_library(proa_faults MODULE "${PROJECT_SOURCE_DIR}/tests/kill/preload/faults.c")
+    add_library(proa_faults MODULE "${PROJECT_SOURCE_DIR}/tests/robustness/kill/preload/faults.c")
     set_target_properties(proa_faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
                           OUTPUT_NAME faults PREFIX lib C_VISIBILITY_PRESET default)
     proa_program(stress_planner "${PROJECT_SOURCE_DIR}/tests/fuzz/stress.c" tests proa_static)
@@ -116,7 +116,7 @@ if(PROA_BUILD_TESTS)
                     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
                     continue()
                 endif()
-                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/cuda/wrong.cc" ${cuda_emulated_driver})
+                target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/devices/wrong.cc" ${cuda_emulated_driver})
                 target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cuda_emulated_options}>")
             endif()
             if(name STREQUAL "test_cuda_compiler") # the plug-in's text of chains, and NVRTC where it is installed

@@ -1,11 +1,22 @@
-"""For all Python tests: models that a test exported, here or with real Paddle, are kept in build/tests/exported, where
-tests/exported/ finds them. Each program once, under the hash of its bytes."""
+"""For all Python tests: where the build is (PROA_BUILD, default build), for child processes, too; modules beside this one are
+found; fixtures of several folders.
+
+Models that a test exported, here or with real Paddle, are kept in build/tests/exported, where tests/exported/ finds
+them. Each program once, under the hash of its bytes."""
 import hashlib
 import os
 import pathlib
 import shutil
+import sys
 
-BUILD = pathlib.Path(os.environ.get("PROA_BUILD", pathlib.Path(__file__).resolve().parents[1] / "build")).resolve()
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
+PACKAGE = str(BUILD / "python")
+sys.path[:0] = [PACKAGE, str(ROOT / "tests")]
+os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGE, *filter(None, [os.environ.get("PYTHONPATH")])])
+os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the user's cache
 WRONG = ("damage", "refuse", "bad", "adversarial", "wrong", "unknown")  # tests that write what nothing should load
 
 
@@ -38,3 +49,44 @@ def pytest_sessionfinish(session):
         (folder / "from.txt").write_text(f"{model.relative_to(base)}\n", errors="surrogateescape")
         for source, name in parts_of(model):
             keep(source, folder / name)
+
+
+@pytest.fixture
+def program():
+    """Static mode, in which a program, a startup program, a scope and names are the test's own; the program."""
+    import proa as paddle
+    from proa import fluid
+    paddle.enable_static()
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+        yield fluid.default_main_program()
+    paddle.disable_static()
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """gpu:0, real or emulated, for a module of tests; afterwards the CPU is the device again."""
+    import test_devices
+    path = test_devices.plugin_of("gpu:0")
+    if path is None:
+        pytest.skip("gpu:0: its plug-in is not built here")
+    from proa import _core
+    _core.load_devices(str(path))
+    yield
+    _core.set_device("cpu")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A line each on what the op table's matrix and the comparison of modes covered."""
+    compared = sum(n for rs in terminalreporter.stats.values() for r in rs if getattr(r, "when", "") == "call"
+                   for key, n in r.user_properties if key == "in three modes")
+    if compared:
+        terminalreporter.write_line(f"modes: {compared} cases eagerly, under to_static and in static mode")
+    if not any("test_ops.py" in r.nodeid for rs in terminalreporter.stats.values() for r in rs if hasattr(r, "nodeid")):
+        return
+    import matrix
+    table = matrix.load_table(BUILD)
+    cases = sum(1 for op in table for _ in matrix.cases(op))
+    modes = sum(len(op["skip"]) if isinstance(op["skip"], dict) else bool(op["skip"]) for op in table)
+    lines = (ROOT / "tests/ops/skips.txt").read_text().splitlines()
+    gaps = sum(bool(line.strip()) and not line.startswith("#") for line in lines)
+    terminalreporter.write_line(f"matrix: {len(table)} ops, {cases} cases; {modes} skips in the table, {gaps} in skips.txt")

@@ -1,6 +1,6 @@
 """The cases of the table's test matrix: op x sample x dtype, with inputs that are the same everywhere.
 
-Used by tests/python/test_ops.py (which runs them on Proa) and tests/oracle/run_matrix.py (which runs them in
+Used by tests/ops/test_ops.py (which runs them on Proa) and tests/ops/run_matrix.py (which runs them in
 real Paddle, in a virtual environment of its own). Needs NumPy alone. bfloat16 travels as float32 values that
 bfloat16 can hold.
 """

@@ -50,7 +50,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/docs")
     a = parser.parse_args()
-    sys.path[:0] = [str(a.build.resolve() / "python"), str(ROOT / "tests"), str(ROOT / "tests/python"), str(HERE)]
+    sys.path[:0] = [str(a.build.resolve() / "python"), str(ROOT / "tests"), str(HERE)]
     import proa
     import c_pages
     import op_pages

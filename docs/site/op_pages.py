@@ -1,7 +1,7 @@
 """Reference pages of the ops: a page an op, which its family's page leads to and no menu, from the op table (gen/ops.json) and from running the op's first samples.
 
 Shapes and errors on a page are those that the library of this build gave and raised. Its C call is compiled by build.py.
-Reads the samples through tests/matrix.py and tests/python/runner.py."""
+Reads the samples through tests/matrix.py and tests/runner.py."""
 import inspect
 import re
 import textwrap

@@ -8,7 +8,7 @@
 /* X(kernel, direction, algorithm, instruction set, layout, supports, cost). A kernel's name is its op, which
  * says the direction, its algorithm and its instruction set. supports(problem) is NULL or says why not;
  * cost(problem) is below 1 where the algorithm beats those behind it (NULL: always). The table of
- * docs/architecture.md and the op table's `kernels:` say the same (tests/python/test_kernel_choice.py). */
+ * docs/architecture.md and the op table's `kernels:` say the same (tests/kernels/test_kernel_choice.py). */
 #define CONV_ALGORITHMS(X)                                                                                   \
     X(conv2d_depthwise_nchw_cpu, FORWARD, "direct, by planes", "any", "NCHW", conv_depthwise_nchw, NULL)     \
     X(conv2d_grad_input_depthwise_nchw_cpu, BACKWARD_DATA, "direct, by planes", "any", "NCHW",               \

@@ -1,7 +1,7 @@
-/* Faults of GPU code that the emulator finds: the kernels of tests/cuda/wrong.cc, and that right ones of
+/* Faults of GPU code that the emulator finds: the kernels of tests/devices/wrong.cc, and that right ones of
  * the same form pass. */
 #include "suite.h"
-#include "tests/cuda/wrong.h"
+#include "tests/devices/wrong.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@ LIST = HERE / "unknown_dims.txt"
 # These train, run whole models, look at memory or are in static mode; the functions that they call have cases in other modules.
 LEFT_OUT = ("aliasing", "datasets_", "hapi_", "inference", "io_", "jit", "lr_", "optimizer_", "profiler", "static_", "surroundings",
             "training", "vision_models", "vision_transforms", "vision_warps", "amp_")
-AUDITED = [m for m in MODULES if not m.stem.startswith(LEFT_OUT)] + [ROOT / "tests/python/layer_cases.py"]
+AUDITED = [m for m in MODULES if not m.stem.startswith(LEFT_OUT)] + [ROOT / "tests/layer_cases.py"]
 
 
 def listed(module):

@@ -1,6 +1,6 @@
 """Every public function that a case module calls with tensors, once more with all dims None: exported, reloaded and run
 at other sizes, against eager execution. unknown_dims.py MODULE OUT; runs under Proa alone (`python -m proa`). A module with
-LAYERS (tests/python/layer_cases.py) has layers in place of cases.
+LAYERS (tests/layer_cases.py) has layers in place of cases.
 
 Writes {name: [(call, outcome, text)]}; an outcome is "agrees" (text: at how many other sizes), "refused" (no program is
 made, or the run refuses the sizes) or "differs".

@@ -15,7 +15,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "oracle"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "ops"))
 import run_wire
 
 STEPS, SAVED_AT = 6, 3

@@ -140,7 +140,7 @@ def make(out, kind, first, count):
 
 
 def answer(programs_file, out):
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "oracle"))
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ops"))
     import run_wire
     programs = pickle.loads(pathlib.Path(programs_file).read_bytes())
     with tempfile.TemporaryDirectory() as folder:

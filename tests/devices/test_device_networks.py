@@ -1,0 +1,289 @@
+"""CUDA kernels of networks where the op table's samples are too small: rows longer than a warp takes, several slices
+of a channel, every tile size of attention; labels that are no class; a transformer that trains on the device alone.
+
+On gpu:0, emulated unless PROA_GPU says that there is one (test_devices.py).
+"""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import proa as paddle
+import pytest
+from conftest import ROOT
+from proa import _core
+from test_devices import on, plugin_of
+
+PLUGIN = plugin_of("gpu:0")
+pytestmark = pytest.mark.skipif(PLUGIN is None, reason="gpu:0: its plug-in is not built here")
+RNG = np.random.RandomState(5)
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    _core.load_devices(str(PLUGIN))
+    yield
+    paddle.set_device("cpu")
+
+
+def normal(*shape, dtype=np.float32):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def flat(result):
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def both(op, arrays, dtype=None, **attrs):
+    """The outputs of an op on the GPU and on the CPU; arrays by name, floating ones as dtype, but for attention's lse."""
+    def outputs(name):
+        given = {}
+        for key, a in arrays.items():
+            t = _core.from_numpy(a)
+            given[key] = _core.to_device(_core.cast(t, dtype) if dtype and a.dtype.kind == "f" and key != "softmax_lse" else t, name)
+        with on(name):
+            _core.seed(11)
+            result = flat(getattr(_core, op)(**given, **attrs))
+        return [None if t is None else (_core.cast(t, "float64") if dtype else t).numpy() for t in result]
+    return outputs("gpu:0"), outputs("cpu")
+
+
+def same(op, arrays, rtol=2e-5, dtype=None, **attrs):
+    got, want = both(op, arrays, dtype, **attrs)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if w is not None:
+            np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol)
+    return got
+
+
+@pytest.mark.parametrize("n", [128, 1500, 2048])
+def test_softmax_of_long_rows(n):
+    x, d = normal(3, n) * 5, normal(3, n)
+    for op in "softmax", "log_softmax":
+        out, = same(op, {"x": x})
+        same(op + "_grad", {"out": out, "d_out": d})
+    same("softmax", {"x": x}, dtype="bfloat16", rtol=1e-2)
+
+
+@pytest.mark.parametrize("n", [128, 1500, 2048])
+def test_cross_entropy_of_long_rows(n):
+    logits, label = normal(4, n) * 3, np.array([[0], [n - 1], [-100], [7]], np.int64)
+    softmax, loss = same("softmax_with_cross_entropy", {"logits": logits, "label": label})
+    assert loss[2, 0] == 0
+    same("softmax_with_cross_entropy_grad", {"label": label, "softmax": softmax, "d_loss": normal(4, 1)})
+    soft = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    same("softmax_with_cross_entropy", {"logits": logits, "label": soft}, soft_label=True)
+
+
+@pytest.mark.parametrize("labels", [[3, 1, 0, 2], [3, -100, 0, -100], [-100] * 4])
+def test_mean_of_cross_entropy_waits_for_nothing(labels):
+    logits, found = normal(4, 5), []
+    for name in "cpu", "gpu:0":
+        paddle.set_device(name)
+        before = _core.device_property("gpu:0", "waits")
+        loss = paddle.nn.functional.cross_entropy(paddle.to_tensor(logits), paddle.to_tensor(labels))
+        assert _core.device_property("gpu:0", "waits") == before
+        found.append(float(loss))
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+# A warp a row, a block of each size, whole accesses and odd ones, more rows than slices, and what no block holds.
+@pytest.mark.parametrize("rows,n", [(4100, 3), (70, 37), (5, 256), (9, 700), (600, 514), (5, 1030), (5, 3000), (3, 5000),
+                                    (2, 8200)])
+def test_layer_norm_of_any_rows(rows, n):
+    x, w = normal(rows, n), normal(n)
+    out, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)})
+    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(rows, n)}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype,rtol", [("float64", 1e-9), ("bfloat16", 2e-2), ("float16", 4e-3)])
+@pytest.mark.parametrize("n", [100, 776, 2052, 4104])
+def test_layer_norm_of_other_dtypes(n, dtype, rtol):
+    x, w = normal(12, n), normal(n)
+    _, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)}, dtype=dtype, rtol=rtol)
+    same("layer_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(12, n)},
+         dtype=dtype, rtol=rtol)
+
+
+@pytest.mark.parametrize("shape,data_format", [((6, 3, 40, 41), "NCHW"), ((6, 40, 41, 36), "NHWC"), ((3000, 40), "NCHW"),
+                                               ((2, 8, 32, 32), "NCHW")])
+def test_batch_norm_in_slices(shape, data_format):
+    x, c = normal(*shape) + 3, shape[-1] if data_format == "NHWC" else shape[1]
+    given = {"x": x, "running_mean": normal(c), "running_var": np.ones(c, np.float32), "weight": normal(c), "bias": normal(c)}
+    out, mean, inverse = same("batch_norm", given, data_format=data_format)
+    same("batch_norm_grad", {"x": x, "weight": given["weight"], "saved_mean": mean, "saved_variance": inverse,
+                             "d_out": normal(*shape)}, data_format=data_format, rtol=2e-4)
+
+
+def test_group_norm_of_long_rows():
+    x, w, b = normal(2, 8, 16, 20), normal(8), normal(8)
+    out, mean, variance = same("group_norm", {"x": x, "weight": w, "bias": b}, num_groups=2)
+    same("group_norm_grad", {"x": x, "weight": w, "mean": mean, "variance": variance, "d_out": normal(*x.shape)},
+         num_groups=2, rtol=1e-4)
+
+
+# Every tile: by size of head, and float64, whose tiles are smaller.
+@pytest.mark.parametrize("size,value_size", [(16, 64), (96, 128), (200, 256)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_attention_of_every_tile(size, value_size, dtype):
+    q, k, v = normal(1, 70, 2, size), normal(1, 75, 1, size), normal(1, 75, 1, value_size)
+    given, causal = {"query": q, "key": k, "value": v}, {"is_causal": True}
+    out, lse, _ = same("scaled_dot_product_attention", given, dtype=dtype, **causal)
+    lse = lse.astype(dtype)
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out.astype(np.float32), "softmax_lse": lse, "d_out": normal(*out.shape)}, dtype=dtype,
+         rtol=1e-4, **causal)
+
+
+# On tensor cores, over tiles that are seen whole, in part and not at all.
+@pytest.mark.parametrize("size,value_size,length,causal,p", [(64, 64, 150, True, 0), (128, 96, 140, True, 0), (40, 64, 70, False, 0),
+                                                             (20, 12, 150, True, 0.3)])
+@pytest.mark.parametrize("dtype,rtol", [("bfloat16", 2e-2), ("float16", 4e-3)])
+def test_attention_of_halves(size, value_size, length, causal, p, dtype, rtol):
+    q, k, v = normal(1, 140, 2, size), normal(1, length, 1, size), normal(1, length, 1, value_size)
+    given, attrs = {"query": q, "key": k, "value": v}, {"is_causal": causal, "dropout_p": p}
+    out, lse, *seed = same("scaled_dot_product_attention", given, dtype=dtype, rtol=rtol, **attrs)
+    more = {"seed_offset": seed[0].astype(np.int64)} if p else {}
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out.astype(np.float32), "softmax_lse": lse.astype(np.float32), "d_out": normal(*out.shape), **more}, dtype=dtype, rtol=2 * rtol,
+         **attrs)
+
+
+@pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="the GPU is what it is")
+def test_attention_of_halves_without_tensor_cores():
+    script = (f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}, {os.path.dirname(__file__)!r}]; import test_device_networks as t; "
+              "t._core.load_devices(str(t.PLUGIN)); assert t._core.device_property('gpu:0', 'compute_major') == 7; "
+              "t.test_attention_of_halves(24, 16, 50, True, 0, 'float16', 4e-3)")
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PROA_EMULATE_CAPABILITY": "75"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_attention_drops_what_the_cpu_drops():
+    q, k, v = normal(1, 40, 2, 8), normal(1, 50, 2, 8), normal(1, 50, 2, 8)
+    given = {"query": q, "key": k, "value": v}
+    out, lse, seed = same("scaled_dot_product_attention", given, dropout_p=0.4)
+    same("scaled_dot_product_attention_grad",
+         {**given, "out": out, "softmax_lse": lse, "seed_offset": seed, "d_out": normal(*out.shape)}, dropout_p=0.4, rtol=1e-4)
+
+
+def test_attention_that_sees_nothing():
+    q, k = normal(1, 9, 1, 4), normal(1, 5, 1, 4)  # the first four queries come before every key
+    out, _, _ = same("scaled_dot_product_attention", {"query": q, "key": k, "value": k}, is_causal=True)
+    assert not out[0, :4].any()
+
+
+def test_norms_of_many_elements():
+    x = normal(70, 900)
+    same("squared_l2_norm", {"x": x})
+    same("clip_by_norm", {"x": x}, max_norm=3.0)
+    for p in 1.0, 2.0, 2.5, float("inf"):
+        same("p_norm", {"x": x}, porder=p, axis=1)
+    same("logsumexp", {"x": x * 300}, axis=[1])
+    same("logsumexp", {"x": np.full((2, 80), -np.inf, np.float32)}, axis=[1])
+
+
+def test_embedding_of_wide_rows_and_many_places():
+    x, w = RNG.randint(0, 5, 600).astype(np.int64), normal(5, 1100)
+    same("embedding", {"x": x, "weight": w}, rtol=0)
+    # Some 120 terms a row: the CPU adds them in float32, the GPU in double.
+    same("embedding_grad", {"x": x, "weight": w, "d_out": normal(600, 1100)}, rtol=3e-5, padding_idx=3)
+
+
+def test_bias_along_with_products_of_batches():
+    x, w, b = normal(3, 5, 8), normal(8, 6), normal(6)
+    same("linear", {"x": x, "weight": w, "bias": b})
+    for activation in "relu", "gelu_tanh", "silu":
+        same("linear_fused", {"x": x, "weight": w, "bias": b}, activation=activation)
+        same("linear_fused", {"x": x, "weight": w, "residual": normal(3, 5, 6)}, activation=activation, dtype="float64")
+
+
+def test_labels_that_are_no_class():
+    x = _core.to_device(_core.from_numpy(normal(3, 5)), "gpu:0")
+    label = _core.to_device(_core.from_numpy(np.array([[1], [5], [2]])), "gpu:0")
+    with on("gpu:0"):
+        _, loss = _core.softmax_with_cross_entropy(x, label)
+        with pytest.raises(IndexError, match="label: entry 1 is 5; expected 0 to 4"):
+            loss.numpy()
+        assert loss.numpy().shape == (3, 1)  # it is said once
+
+
+class Block(paddle.nn.Layer):
+    def __init__(self, size, heads):
+        super().__init__()
+        self.first, self.second = paddle.nn.LayerNorm(size), paddle.nn.LayerNorm(size)
+        self.inside, self.outside = paddle.nn.Linear(size, 3 * size), paddle.nn.Linear(size, size)
+        self.wide, self.narrow = paddle.nn.Linear(size, 4 * size), paddle.nn.Linear(4 * size, size)
+        self.heads = heads
+
+    def forward(self, x):
+        batch, length, size = x.shape
+        qkv = self.inside(self.first(x)).reshape([batch, length, 3, self.heads, size // self.heads])
+        q, k, v = (part.squeeze(2) for part in qkv.split(3, axis=2))
+        seen = paddle.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.outside(seen.reshape([batch, length, size]))
+        return x + self.narrow(paddle.nn.functional.gelu(self.wide(self.second(x))))
+
+
+# On a GPU 50 steps of a model that the CPU follows in seconds, at a rate that tells no rounding from another;
+# emulated as small as still learns.
+REAL = bool(os.environ.get("PROA_GPU"))
+VOCABULARY, SIZE, HEADS, BLOCKS, LENGTH, BATCH = (64, 48, 4, 2, 32, 8) if REAL else (11, 16, 2, 2, 12, 4)
+STEPS, RATE = (50, 2e-3) if REAL else (6, 1e-2)
+
+
+class Decoder(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.characters = paddle.nn.Embedding(VOCABULARY, SIZE)
+        self.places = self.create_parameter([LENGTH, SIZE])
+        self.blocks = paddle.nn.Sequential(*[Block(SIZE, HEADS) for _ in range(BLOCKS)], paddle.nn.LayerNorm(SIZE))
+        self.scores = paddle.nn.Linear(SIZE, VOCABULARY)
+
+    def forward(self, ids):
+        return self.scores(self.blocks(self.characters(ids) + self.places))
+
+
+def losses(device, start):
+    """Of a char_transformer that learns to go on counting; `start`: where its parameters begin."""
+    paddle.set_device(device)
+    net, rng = Decoder(), np.random.RandomState(2)
+    net.set_state_dict({key: paddle.to_tensor(value) for key, value in start.items()})
+    rate = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.CosineAnnealingDecay(RATE, STEPS), 2, RATE / 10, RATE)
+    opt = paddle.optimizer.AdamW(rate, beta2=0.99, parameters=net.parameters(), weight_decay=0.01,
+                                 grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0))
+    found = []
+    for _ in range(STEPS):
+        ids = (rng.randint(0, VOCABULARY, (BATCH, 1)) + np.arange(LENGTH + 1)) % VOCABULARY
+        x, y = paddle.to_tensor(ids[:, :-1]), paddle.to_tensor(ids[:, 1:])
+        loss = paddle.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        rate.step()
+        found.append(float(loss))
+    return found
+
+
+def test_char_transformer_follows_the_cpu():
+    """No op falls back to the CPU (FLAGS_device_fallback is off), and the losses are the CPU's."""
+    paddle.set_device("cpu")
+    paddle.seed(3)
+    start = {key: value.numpy() for key, value in Decoder().state_dict().items()}
+    want = losses("cpu", start)
+    got = losses("gpu:0", start)
+    assert want[-1] < 0.8 * want[0]
+    np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+def test_compiled_char_transformer_on_the_device():
+    """Ops that passes make (fused products, chains of elementwise ops) run on the device, too."""
+    paddle.set_device("gpu:0")
+    net = Decoder()
+    net.eval()
+    ids = paddle.to_tensor(RNG.randint(0, VOCABULARY, (2, LENGTH)))
+    with paddle.no_grad():
+        want = net(ids).numpy()
+        got = paddle.jit.to_static(net)(ids)
+        assert str(got.place) == "Place(gpu:0)"
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)

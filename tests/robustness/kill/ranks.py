@@ -1,0 +1,239 @@
+"""Disturbs a rank of a 4-rank training at a random moment: SIGKILL, SIGSTOP beyond the time-out, its connections cut, or its link
+dropped, over shared memory or Gloo. The others must end with a typed error that names a rank, within the time-out and 5 s; no
+process, socket, shared memory or file is left; the job, started again, ends with the bits of a run that nobody disturbed.
+
+    python tests/robustness/kill/ranks.py [TRIALS [SEED]]
+
+As root it runs in mount and network namespaces of its own, each rank behind a link (veth) that can be taken down: what is sent
+then vanishes, and nobody is told. Without root there are no dropped links.
+"""
+import os
+import pathlib
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS, TIMEOUT, SLACK = 4, 8.0, 5.0
+HUB = "10.77.0.1"  # the store's address, for ranks behind links
+ISOLATED = "PROA_KILLS_ISOLATED"
+
+TRAINING = """
+import os, signal, socket, sys, time
+import numpy as np
+import proa as paddle
+import proa.distributed as dist
+
+STEPS, folder, rank = 40, sys.argv[1], os.environ["PADDLE_TRAINER_ID"]
+
+def cut(number, frame):
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(fd))) as s:
+                s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+signal.signal(signal.SIGUSR1, cut)
+open(f"{folder}/joins.{rank}", "w").close()
+try:
+    dist.init_parallel_env()
+    paddle.seed(3)
+    net = paddle.DataParallel(paddle.nn.Sequential(paddle.nn.Linear(32, 64), paddle.nn.Tanh(), paddle.nn.Linear(64, 4)))
+    opt = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+    path, first = folder + "/checkpoint", 0
+    if os.path.exists(path):
+        saved = paddle.load(path)
+        first = saved["step"] + 1
+        net.set_state_dict(saved["net"])
+        opt.set_state_dict(saved["opt"])
+    open(f"{folder}/ready.{rank}", "w").close()
+    for step in range(first, STEPS):
+        rng = np.random.RandomState(step * 100 + int(rank))
+        loss = (net(paddle.to_tensor(rng.standard_normal((8, 32)).astype("float32"))) ** 2).mean()
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        if rank == "0":
+            paddle.save({"step": step, "net": net.state_dict(), "opt": opt.state_dict()}, path + ".part")
+            os.replace(path + ".part", path)
+        dist.barrier()
+        time.sleep(0.02)
+    if rank == "0":
+        np.save(folder + "/result.npy", np.concatenate([p.numpy().reshape(-1) for p in net.parameters()]))
+    dist.barrier()
+except (RuntimeError, TimeoutError, ValueError, OSError) as e:
+    with open(f"{folder}/error.{rank}", "w") as f:
+        f.write(f"{type(e).__name__}: {e}")
+    os._exit(3)
+"""
+
+
+def isolate():
+    """Starts this program again in namespaces of its own, and makes a bridge with a link to a namespace for each rank. False
+    without root."""
+    if ISOLATED not in os.environ:
+        if os.geteuid() or not all(map(shutil.which, ("ip", "unshare", "mount"))):
+            return False
+        os.environ[ISOLATED] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv])
+    commands = ["mkdir -p /run/netns", "mount -t tmpfs none /run/netns", "mount -t tmpfs none /dev/shm", "ip link set lo up",
+                "ip link add hub type bridge", f"ip addr add {HUB}/24 dev hub", "ip link set hub up"]
+    for r in range(RANKS):
+        commands += [f"ip netns add r{r}", f"ip link add v{r} type veth peer name eth0 netns r{r}", f"ip link set v{r} master hub up",
+                     f"ip -n r{r} addr add {HUB}{r}/24 dev eth0", f"ip -n r{r} link set eth0 up", f"ip -n r{r} link set lo up"]
+    for command in commands:
+        subprocess.run(command.split(), check=True)
+    return True
+
+
+def host(engine):
+    return HUB if engine == "gloo" else "127.0.0.1"
+
+
+def start(folder, script, incarnation, token, engine, port):
+    ranks = []
+    for rank in range(RANKS):
+        env = {**os.environ, "PROA_STORE": f"tcp://{host(engine)}:{port}", "PROA_STORE_SERVED": "1", "PROA_TOKEN": token,
+               "PROA_INCARNATION": str(incarnation), "PADDLE_JOB_ID": "kills", "PADDLE_TRAINER_ID": str(rank),
+               "PADDLE_TRAINERS_NUM": str(RANKS), "PROA_TIMEOUT": str(TIMEOUT), "OMP_NUM_THREADS": "1",
+               "PROA_SHM": "0" if engine == "gloo" else "1", "PADDLE_CURRENT_ENDPOINT": f"127.0.0.1:{7000 + rank}",
+               "PADDLE_TRAINER_ENDPOINTS": ",".join(f"127.0.0.1:{7000 + r}" for r in range(RANKS))}
+        inside = ["ip", "netns", "exec", f"r{rank}"] if engine == "gloo" else []
+        with open(folder / f"log.{rank}", "ab") as log:
+            ranks.append(subprocess.Popen([*inside, sys.executable, str(script), str(folder)], env=env, stdout=log, stderr=log))
+    return ranks
+
+
+def serve(core, incarnation, token, engine):
+    return core.store_serve(host(engine), 0, f"kills/{incarnation}/{token}")
+
+
+def set_link(rank, state):
+    subprocess.run(["ip", "link", "set", f"v{rank}", state], check=True)
+
+
+def open_sockets():
+    """TCP sockets of all namespaces that listen or are connected."""
+    if ISOLATED not in os.environ:
+        return []
+    tables = [pathlib.Path("/proc/net/tcp").read_text()]
+    tables += [subprocess.run(["ip", "netns", "exec", f"r{r}", "cat", "/proc/net/tcp"], check=True, capture_output=True,
+                              text=True).stdout for r in range(RANKS)]
+    return [f"socket {line.split()[1]}" for table in tables for line in table.splitlines()[1:] if line.split()[3] in ("01", "0A")]
+
+
+def left_over(token, shared):
+    """Processes of the job, its sockets, and shared memory that was not there before."""
+    found = open_sockets() + [f"shared memory {name}" for name in set(os.listdir("/dev/shm")) - shared]
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if token.encode() in (process / "environ").read_bytes() and int(process.name) != os.getpid():
+                found.append(f"process {process.name}")
+        except OSError:
+            pass
+    return found
+
+
+def wait_for(folder, what, ranks=range(RANKS)):
+    until = time.monotonic() + 120
+    while not all((folder / f"{what}.{r}").exists() for r in ranks) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def disturb(rng, folder, ranks, engine):
+    """Waits for a random moment, then does something to a random rank; what, whom and when."""
+    kind, victim = rng.choice(["kill", "stop", "cut", *(["drop"] if engine == "gloo" else [])]), rng.randrange(RANKS)
+    early = rng.random() < 0.15  # while ranks still meet
+    wait_for(folder, *(("joins", [victim]) if early else ("ready",)))
+    time.sleep(rng.uniform(0, 0.3 if early else 1.2))
+    if kind == "drop":
+        set_link(victim, "down")
+    elif ranks[victim].poll() is None:
+        ranks[victim].send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "cut": signal.SIGUSR1}[kind])
+    since = time.monotonic()
+    wait_for(folder, "joins")  # nobody waits for a rank before that
+    return kind, victim, max(since, time.monotonic() if early else 0)
+
+
+def look_at_survivors(folder, ranks, kind, victim, since):
+    """Complaints about how the others end."""
+    problems = []
+    for rank, process in enumerate(ranks):
+        if rank == victim and kind in ("kill", "stop"):
+            continue
+        try:
+            code = process.wait(max(0.1, since + TIMEOUT + SLACK - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            problems.append(f"rank {rank} still waits after {TIMEOUT + SLACK} s")
+            continue
+        error = folder / f"error.{rank}"
+        said = error.read_text() if error.exists() else ""
+        if code == -signal.SIGUSR1 and rank == victim:  # it came when the interpreter had put its handlers away
+            continue
+        if code and (code != 3 or "rank" not in said):
+            problems.append(f"rank {rank} ended with {code} and said {said!r}; log: {(folder / f'log.{rank}').read_text()[-400:]}")
+    return problems
+
+
+def trial(core, rng, script, references, number):
+    engine = rng.choice(sorted(references))
+    token, shared = secrets.token_hex(16), set(os.listdir("/dev/shm"))
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        folder = pathlib.Path(name)
+        ranks = start(folder, script, 0, token, engine, serve(core, 0, token, engine))
+        kind, victim, since = disturb(rng, folder, ranks, engine)
+        problems = look_at_survivors(folder, ranks, kind, victim, since)
+        took = time.monotonic() - since
+        for process in ranks:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        core.store_stop()
+        if kind == "drop":
+            set_link(victim, "up")
+        problems += left_over(token, shared)
+        if not problems:
+            ranks = start(folder, script, 1, token, engine, serve(core, 1, token, engine))
+            codes = [p.wait(120) for p in ranks]
+            core.store_stop()
+            if any(codes) or (folder / "result.npy").read_bytes() != references[engine]:
+                problems.append(f"the restarted job ended with {codes}; its result is not that of an undisturbed run")
+            problems += left_over(token, shared)
+    print(f"{number}: {kind} of rank {victim} over {engine}, the others ended after {took:.1f} s" + "".join(f"\n    {p}" for p in problems),
+          flush=True)
+    return problems
+
+
+def undisturbed(core, script, engine):
+    token = secrets.token_hex(16)
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        codes = [p.wait(120) for p in start(pathlib.Path(name), script, 0, token, engine, serve(core, 0, token, engine))]
+        core.store_stop()
+        logs = "".join(p.read_text() for p in pathlib.Path(name).glob("log.*"))
+        assert not any(codes), (codes, logs)
+        return (pathlib.Path(name) / "result.npy").read_bytes()
+
+
+def main():
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    engines = ["shm", "gloo"] if isolate() else ["shm"]
+    print("seed", seed, "engines:", *engines, flush=True)
+    from proa import _core
+    rng, bad = random.Random(seed), 0
+    with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
+        script = pathlib.Path(name) / "training.py"
+        script.write_text(TRAINING)
+        references = {engine: undisturbed(_core, script, engine) for engine in engines}
+        for number in range(trials):
+            bad += bool(trial(_core, rng, script, references, number))
+    print(f"{trials} trials, {bad} bad")
+    return bad > 0
+
+
+sys.exit(main())
