@@ -2,12 +2,15 @@
 # which also compares the committed include/proa/ops.h and ops/ with it (`make lock` writes them),
 # and compiles the portable kernels once per CPU level. Sets PROA_GEN, the folder of generated files.
 file(GLOB PROA_OP_TABLES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.yaml" "${PROJECT_SOURCE_DIR}/jit/*/*.yaml")
+set(front_tables "${PROJECT_SOURCE_DIR}/optim/schedules.yaml" "${PROJECT_SOURCE_DIR}/nn/initializers.yaml")
 set(generator "${PROJECT_SOURCE_DIR}/tools/gen_ops.py")
 set(PROA_GENERATOR "${generator}") # and what it imports
-foreach(part schema headers tables formulas python optimizers)
+foreach(part schema headers tables formulas python optimizers expressions schedules initializers)
     list(APPEND PROA_GENERATOR "${PROJECT_SOURCE_DIR}/tools/gen_${part}.py")
 endforeach()
-set(products impl/dtype_lists.h ops_impl.h ops_table.c ops_calls.c optimizers.c optimizer_table.py kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
+set(products impl/dtype_lists.h ops_impl.h ops_table.c ops_calls.c optimizers.c optimizer_table.py schedules.inc schedule_rates.py initializers.h initializer_table.py kernels.h kernels_level.c formulas.inc formulas_cuda.inc py_api.inc ops.json)
+# Modules of the Python package: generated file:where it goes below proa/.
+set(PROA_MADE_MODULES optimizer_table.py:optimizer/table.py schedule_rates.py:optimizer/rates.py initializer_table.py:nn/initializer/table.py)
 
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import yaml" RESULT_VARIABLE no_yaml ERROR_QUIET)
 if(EXISTS "${PROJECT_SOURCE_DIR}/gen/ops_table.c")
@@ -35,7 +38,7 @@ else()
         COMMAND "${Python3_EXECUTABLE}" "${generator}" --table "${PROJECT_SOURCE_DIR}/ops/table.yaml"
                 --out "${PROA_GEN}" ${PROA_OP_TABLES}
         COMMAND "${CMAKE_COMMAND}" -E touch "${PROA_GEN}/stamp"
-        DEPENDS ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${layout} ${committed}
+        DEPENDS ${PROA_GENERATOR} "${PROJECT_SOURCE_DIR}/ops/table.yaml" ${PROA_OP_TABLES} ${front_tables} ${layout} ${committed}
         COMMENT "Generating the op table" VERBATIM)
     add_custom_target(proa_gen DEPENDS "${PROA_GEN}/stamp")
     set_source_files_properties(${outputs} PROPERTIES GENERATED TRUE)

@@ -39,10 +39,15 @@ foreach(module IN LISTS modules)
         DEPENDS "${PROJECT_SOURCE_DIR}/python-bindings/proa/${module}" VERBATIM)
     list(APPEND copies "${package}/${module}")
 endforeach()
-add_custom_command(OUTPUT "${package}/optimizer/table.py"
-    COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/optimizer_table.py" "${package}/optimizer/table.py"
-    DEPENDS proa_gen "${PROA_GEN}/optimizer_table.py" VERBATIM)
-list(APPEND copies "${package}/optimizer/table.py")
+foreach(made IN LISTS PROA_MADE_MODULES) # file in PROA_GEN:module
+    string(REPLACE ":" ";" made "${made}")
+    list(GET made 0 from)
+    list(GET made 1 module)
+    add_custom_command(OUTPUT "${package}/${module}"
+        COMMAND "${CMAKE_COMMAND}" -E copy "${PROA_GEN}/${from}" "${package}/${module}"
+        DEPENDS proa_gen "${PROA_GEN}/${from}" VERBATIM)
+    list(APPEND copies "${package}/${module}")
+endforeach()
 # What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
 file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h"

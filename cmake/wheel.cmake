@@ -24,7 +24,14 @@ if(PROA_ONEDNN_TO_COPY)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python-bindings/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
-install(FILES "${PROA_GEN}/optimizer_table.py" DESTINATION proa/optimizer RENAME table.py COMPONENT python)
+foreach(made IN LISTS PROA_MADE_MODULES)
+    string(REPLACE ":" ";" made "${made}")
+    list(GET made 0 from)
+    list(GET made 1 module)
+    get_filename_component(folder "${module}" DIRECTORY)
+    get_filename_component(module "${module}" NAME)
+    install(FILES "${PROA_GEN}/${from}" DESTINATION "proa/${folder}" RENAME "${module}" COMPONENT python)
+endforeach()
 install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.pyi" PATTERN "py.typed" PATTERN "include/*.h" PATTERN "include/proa/*.h"
         PATTERN "include/proa/ops/*.h"

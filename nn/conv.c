@@ -2,7 +2,7 @@
  * its initializer (normal with std √(2 / (kernel elements · in)); transposed: Xavier). Uses nn/layer.h. */
 #include "nn/layer.h"
 
-#include <math.h>
+#include "initializers.h"
 
 typedef struct conv {
     proa_layer base;
@@ -92,8 +92,7 @@ proa_layer *proa_conv_layer_opt(int spatial, bool transposed, int64_t in, int64_
         shape[2 + i] = kernel;
         elements *= (double)kernel;
     }
-    if (opts.weight.kind == PROA_INIT_DEFAULT && !transposed)
-        opts.weight = (proa_init){.kind = PROA_INIT_NORMAL, .b = sqrt(2 / elements)};
+    if (opts.weight.kind == PROA_INIT_DEFAULT && !transposed) opts.weight = proa__init_convolution(elements);
     proa_ints dims = {2 + spatial, shape, NULL, NULL};
     c->weight = proa_layer_parameter(&c->base, "weight", dims, opts.weight);
     c->bias = opts.no_bias ? proa_none : proa_layer_parameter(&c->base, "bias", PROA_SHAPE(out), opts.bias);

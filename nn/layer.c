@@ -3,6 +3,8 @@
  * autograd. */
 #include "nn/layer.h"
 
+#include "initializers.h"
+
 #include <stdatomic.h>
 
 /* ---- names ----------------------------------------------------------------------------- */
@@ -139,7 +141,8 @@ static proa_tensor *add_tensor(proa_layer *layer, const char *name, proa_ints sh
         return NULL;
     }
     PROA_SCOPED;
-    if (init.kind == PROA_INIT_DEFAULT && (is_buffer || strstr(name, "bias"))) init.kind = PROA_INIT_CONSTANT;
+    if (init.kind == PROA_INIT_DEFAULT && (is_buffer || strstr(name, "bias")))
+        init.kind = (proa_init_kind)PROA__INIT_OF_BIAS;
     proa_tensor *t = proa_initialized(shape, proa_default_dtype(), init);
     if (!t || name_parameter(layer, name, t) != PROA_OK) return NULL;
     if (!is_buffer && proa_set_stop_gradient(t, false) != PROA_OK) return NULL;

@@ -2,7 +2,7 @@
  * weight_ih_l0_reverse, …) and initializer: uniform within 1 / √hidden. Uses nn/layer.h. */
 #include "nn/layer.h"
 
-#include <math.h>
+#include "initializers.h"
 
 typedef struct rnn {
     proa_layer base;
@@ -76,8 +76,7 @@ static void add_cell(rnn *r, int64_t layer, int64_t direction)
 {
     int64_t in = layer == 0 ? r->in : r->hidden * r->directions, rows = gates(r->mode) * r->hidden;
     int64_t cell = layer * r->directions + direction, cells = r->layers * r->directions;
-    double limit = 1 / sqrt((double)r->hidden);
-    proa_init init = {.kind = PROA_INIT_UNIFORM, .a = -limit, .b = limit};
+    proa_init init = proa__init_recurrent((double)r->hidden);
     static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     for (int i = 0; i < 4; i++) {
         char name[64];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The op table's generator: ops/*/*.yaml -> C declarations, descriptors, public functions, ops.json.
+"""The tables' generator: ops/*/*.yaml, optim/ and nn/*.yaml -> C declarations, descriptors, public functions, ops.json.
 
     gen_ops.py --table ops/table.yaml --out build/gen [--lock ops/ops.lock] ops/*/*.yaml
     gen_ops.py --table ops/table.yaml --out DIR --plugin NAME my_ops.yaml      (ops outside the library)
@@ -16,13 +16,17 @@ import sys
 
 import yaml
 
+import gen_initializers
 import gen_optimizers
 import gen_python
+import gen_schedules
 from gen_formulas import emit_cuda_formulas, emit_formulas
 from gen_headers import (banner, emit_calls, emit_dtype_lists, emit_family_h, emit_impl_h, emit_impl_umbrella, emit_ops_h,
                          emit_types_h)
 from gen_schema import cstr, ops_of, SchemaError
 from gen_tables import emit_composed, emit_kernels, emit_table
+
+ROOT = pathlib.Path(__file__).parent.parent
 
 
 def emit_json(ops, table):
@@ -77,10 +81,11 @@ def by_family(ops):
     return dict(sorted(families.items()))
 
 
-def public_headers(table, families, digest, optimizers):
+def public_headers(table, families, digest, optimizers, schedules):
     """Names below include/proa and their texts: these are committed."""
     texts = {f"ops/{family}.h": emit_family_h(family, members) for family, members in families.items()}
-    return texts | {"ops/types.h": emit_types_h(table), "ops/optimizers.h": gen_optimizers.emit_macros(optimizers), "ops.h": emit_ops_h(families, digest)}
+    return texts | {"ops/types.h": emit_types_h(table), "ops/optimizers.h": gen_optimizers.emit_macros(optimizers),
+                    "ops/schedules.h": gen_schedules.emit_header(schedules), "ops.h": emit_ops_h(families, digest)}
 
 
 def committed(folder):
@@ -118,7 +123,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--table", required=True)
     p.add_argument("--out", required=True)
-    p.add_argument("--include", default=str(pathlib.Path(__file__).parent.parent / "include"),
+    p.add_argument("--include", default=str(ROOT / "include"),
                    help="folder of proa/: op.h, whose layout goes into the table's hash, and ops.h")
     p.add_argument("--headers", help="folder to write ops.h and ops/ to; without it those of --include are compared")
     p.add_argument("--lock", help="lock file to write")
@@ -150,7 +155,8 @@ def main():
         return 0
     families = by_family(ops)
     optimizers = gen_optimizers.kinds_of(ops)
-    fresh = public_headers(table, families, digest, optimizers)
+    curves, schedules = gen_schedules.read(yaml.safe_load((ROOT / gen_schedules.SOURCE).read_text()))
+    fresh = public_headers(table, families, digest, optimizers, schedules)
     if a.headers:
         write_public_headers(pathlib.Path(a.headers), fresh)
     else:
@@ -160,6 +166,11 @@ def main():
     ids = "\n".join(f"extern const proa_op proa__op_{op.name};" for op in ops)
     write(out / "optimizers.c", gen_optimizers.emit_c(optimizers))
     write(out / "optimizer_table.py", gen_optimizers.emit_python(optimizers))
+    initializers = gen_initializers.Table(yaml.safe_load((ROOT / gen_initializers.SOURCE).read_text()))
+    write(out / "initializers.h", gen_initializers.emit_c(initializers))
+    write(out / "initializer_table.py", gen_initializers.emit_python(initializers))
+    write(out / "schedules.inc", gen_schedules.emit_c(curves, schedules))
+    write(out / "schedule_rates.py", gen_schedules.emit_python(curves, schedules))
     write(out / "ops_calls.c", emit_calls(ops, "proa/ops.h", "&proa__op_").replace(
         "#include <proa/op.h>\n", "#include <proa/op.h>\n\n" + ids + "\n", 1))
     header, source = emit_kernels(ops)

@@ -5,13 +5,13 @@
 #define PROA_OPTIM_H
 
 #include <proa/nn.h>
+#include <proa/ops/schedules.h> /* proa_step_decay(lr, step_size, gamma) and its like */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct proa_optimizer proa_optimizer;
-typedef struct proa_schedule proa_schedule;
 
 typedef enum proa_clip_kind {
     PROA_CLIP_NONE = 0,
@@ -76,41 +76,9 @@ PROA_API proa_status proa_set_lr(proa_optimizer *opt, double lr); /* error with 
 PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
 
 /* ---- schedules ------------------------------------------------------------------------------
- * Paddle's classes of paddle.optimizer.lr, in closed form. e, from 0, counts the calls of proa_schedule_step:
- * one an epoch or one a step, as you like. NULL and INVALID_ARGUMENT for a negative rate, or a length below
- * 1. */
-
-/* lr · gamma^⌊e / step_size⌋ */
-PROA_API proa_schedule *proa_step_decay(double lr, int64_t step_size, double gamma);
-/* lr · gamma^(how many of the milestones, which ascend, are ≤ e) */
-PROA_API proa_schedule *proa_multi_step_decay(double lr, proa_ints milestones, double gamma);
-/* values[how many of the boundaries, which ascend, are ≤ e]: one value more than boundaries */
-PROA_API proa_schedule *proa_piecewise_decay(proa_ints boundaries, proa_floats values);
-/* lr · gamma^e */
-PROA_API proa_schedule *proa_exponential_decay(double lr, double gamma);
-/* lr · e^(−gamma · e) */
-PROA_API proa_schedule *proa_natural_exp_decay(double lr, double gamma);
-/* lr / (1 + gamma · e) */
-PROA_API proa_schedule *proa_inverse_time_decay(double lr, double gamma);
-/* (lr − end_lr) · (1 − min(e, n) / n)^power + end_lr, n = decay_steps */
-PROA_API proa_schedule *proa_polynomial_decay(double lr, int64_t decay_steps, double end_lr, double power);
-/* eta_min + (lr − eta_min) · (1 + cos(π · e / t_max)) / 2: rises again behind t_max */
-PROA_API proa_schedule *proa_cosine_decay(double lr, int64_t t_max, double eta_min);
-/* The same over t_0 epochs, again and again, t_mult times as long each time. */
-PROA_API proa_schedule *proa_cosine_restarts(double lr, int64_t t_0, int64_t t_mult, double eta_min);
-/* By half cosines: max_lr / divide_factor up to max_lr in phase_pct of the steps, then down to end_lr. */
-PROA_API proa_schedule *proa_one_cycle(double max_lr, int64_t total_steps, double divide_factor,
-                                       double end_lr, double phase_pct);
-/* By lines, again and again: from base_lr to max_lr in steps_up, back in steps_down. */
-PROA_API proa_schedule *proa_cyclic(double base_lr, double max_lr, int64_t steps_up, int64_t steps_down);
-/* lr · (start_factor + (end_factor − start_factor) · min(e, n) / n), n = total_steps */
-PROA_API proa_schedule *proa_linear_decay(double lr, int64_t total_steps, double start_factor,
-                                          double end_factor);
-/* lr · d_model^−½ · min(e^−½, e · warmup_steps^−1½) */
-PROA_API proa_schedule *proa_noam_decay(int64_t d_model, int64_t warmup_steps, double lr);
-/* Linear from start_lr to end_lr over the first steps, then `after` (taken over; NULL: end_lr). */
-PROA_API proa_schedule *proa_linear_warmup(proa_schedule *after, int64_t warmup_steps, double start_lr,
-                                           double end_lr);
+ * Paddle's classes of paddle.optimizer.lr, in closed form, each with its formula in proa/ops/schedules.h. e,
+ * from 0, counts the calls of proa_schedule_step: one an epoch or one a step, as you like. NULL and
+ * INVALID_ARGUMENT for a negative rate, or a length below 1. */
 /* e + 1. */
 PROA_API void proa_schedule_step(proa_schedule *s);
 /* The rate now. */

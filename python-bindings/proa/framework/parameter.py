@@ -111,7 +111,7 @@ def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initia
         if dtype_name(dtype) not in ("float16", "bfloat16", "float32", "float64", "int8"):
             raise TypeError("a parameter without an initializer must be float16, bfloat16, float32 or float64, got "
                             f"{dtype_name(dtype)}: set default_initializer")
-        make = init.Constant(0.0) if is_bias else init.XavierUniform()
+        make = getattr(init, init.table.DEFAULT_BIAS if is_bias else init.table.DEFAULT_WEIGHT)()
     building = mode.building()
     if isinstance(attr, WeightNormParamAttr):
         if not building:

@@ -1,7 +1,10 @@
 """Learning-rate schedulers: plain Python numbers, no tensors. Each class's get_lr() is a function of last_epoch
-(and, where Paddle says so, of the rate before), so that a state_dict of two numbers is enough to go on."""
+(and, where Paddle says so, of the rate before), so that a state_dict of two numbers is enough to go on. Closed
+forms come from optim/schedules.yaml, which C's schedules are made of, too."""
 import math
 import warnings
+
+from .rates import half_cosine, line, RATES, swing
 
 __all__ = ['LRScheduler', 'NoamDecay', 'PiecewiseDecay', 'NaturalExpDecay', 'InverseTimeDecay',
            'PolynomialDecay', 'LinearWarmup', 'ExponentialDecay', 'MultiStepDecay', 'StepDecay', 'LambdaDecay',
@@ -23,6 +26,14 @@ def _number(who, name, value, positive=False):
 def _count(who, name, value, kind=ValueError):
     _require(isinstance(value, int), TypeError, f"{who}: {name} must be an int, got {type(value).__name__}")
     _require(value > 0, kind, f"{who}: {name} must be positive, got {value}")
+
+
+def _tabled(cls):
+    """Gives a class its formula of optim/schedules.yaml."""
+    name, method = RATES[cls.__name__]
+    method.__name__, method.__qualname__, method.__module__ = name, f"{cls.__qualname__}.{name}", cls.__module__
+    setattr(cls, name, method)
+    return cls
 
 
 class LRScheduler:
@@ -80,6 +91,7 @@ class LRScheduler:
     set_dict = set_state_dict
 
 
+@_tabled
 class NoamDecay(LRScheduler):
     """learning_rate · d_model^-½ · min(epoch^-½, epoch · warmup_steps^-1½)."""
 
@@ -89,12 +101,8 @@ class NoamDecay(LRScheduler):
         self.warmup_steps = warmup_steps
         super().__init__(learning_rate, last_epoch, verbose)
 
-    def get_lr(self):
-        epoch = self.last_epoch
-        falling = epoch ** -0.5 if epoch else 1
-        return self.base_lr * self.d_model ** -0.5 * min(falling, self.warmup_steps ** -1.5 * epoch)
 
-
+@_tabled
 class PiecewiseDecay(LRScheduler):
     """values[i] until epoch boundaries[i], the last value from then on."""
 
@@ -107,13 +115,8 @@ class PiecewiseDecay(LRScheduler):
         self.values = values
         super().__init__(last_epoch=last_epoch, verbose=verbose)
 
-    def get_lr(self):
-        for boundary, value in zip(self.boundaries, self.values):
-            if self.last_epoch < boundary:
-                return value
-        return self.values[-1]
 
-
+@_tabled
 class NaturalExpDecay(LRScheduler):
     """learning_rate · e^(-gamma · epoch)."""
 
@@ -122,10 +125,8 @@ class NaturalExpDecay(LRScheduler):
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
 
-    def get_lr(self):
-        return self.base_lr * math.exp(-1 * self.gamma * self.last_epoch)
 
-
+@_tabled
 class InverseTimeDecay(LRScheduler):
     """learning_rate / (1 + gamma · epoch)."""
 
@@ -133,10 +134,8 @@ class InverseTimeDecay(LRScheduler):
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
 
-    def get_lr(self):
-        return self.base_lr / (1 + self.gamma * self.last_epoch)
 
-
+@_tabled
 class PolynomialDecay(LRScheduler):
     """From learning_rate to end_lr in decay_steps as (1 - epoch/decay_steps)^power; with cycle, the span grows
     by another decay_steps whenever it is over."""
@@ -151,14 +150,6 @@ class PolynomialDecay(LRScheduler):
         self.power = power
         self.cycle = cycle
         super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self):
-        epoch, span = self.last_epoch, self.decay_steps
-        if self.cycle:
-            span *= math.ceil(float(epoch) / float(span)) if epoch else 1
-        else:
-            epoch = min(epoch, span)
-        return (self.base_lr - self.end_lr) * (1 - float(epoch) / float(span)) ** self.power + self.end_lr
 
 
 class LinearWarmup(LRScheduler):
@@ -191,14 +182,14 @@ class LinearWarmup(LRScheduler):
 
     def get_lr(self):
         if self.last_epoch < self.warmup_steps:
-            return ((self.end_lr - self.start_lr) * float(self.last_epoch) / float(self.warmup_steps)
-                    + self.start_lr)
+            return line(self.start_lr, self.end_lr, self.last_epoch, self.warmup_steps)
         if isinstance(self.learning_rate, LRScheduler):
             self.learning_rate.step(self.last_epoch - self.warmup_steps)
             return self.learning_rate()
         return self.learning_rate
 
 
+@_tabled
 class ExponentialDecay(LRScheduler):
     """learning_rate · gamma^epoch."""
 
@@ -207,10 +198,8 @@ class ExponentialDecay(LRScheduler):
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
 
-    def get_lr(self):
-        return self.base_lr * self.gamma ** self.last_epoch
 
-
+@_tabled
 class MultiStepDecay(LRScheduler):
     """Times gamma at each of the milestones."""
 
@@ -224,10 +213,8 @@ class MultiStepDecay(LRScheduler):
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
 
-    def get_lr(self):
-        return self.base_lr * self.gamma ** sum(self.last_epoch >= m for m in self.milestones)
 
-
+@_tabled
 class StepDecay(LRScheduler):
     """Times gamma every step_size epochs."""
 
@@ -239,9 +226,6 @@ class StepDecay(LRScheduler):
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self):
-        return self.base_lr * self.gamma ** (self.last_epoch // self.step_size)
 
 
 class _Lambda(LRScheduler):
@@ -327,6 +311,7 @@ class ReduceOnPlateau(LRScheduler):
         return current < best - margin if self.mode == 'min' else current > best + margin
 
 
+@_tabled
 class CosineAnnealingDecay(LRScheduler):
     """Half a cosine from learning_rate to eta_min in T_max epochs, and back."""
 
@@ -345,10 +330,6 @@ class CosineAnnealingDecay(LRScheduler):
             return self.last_lr + (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / period)) / 2
         ratio = (1 + math.cos(math.pi * epoch / period)) / (1 + math.cos(math.pi * (epoch - 1) / period))
         return ratio * (self.last_lr - self.eta_min) + self.eta_min
-
-    def _get_closed_form_lr(self):
-        return (self.eta_min
-                + (self.base_lr - self.eta_min) * (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2)
 
 
 class OneCycleLR(LRScheduler):
@@ -383,11 +364,11 @@ class OneCycleLR(LRScheduler):
 
     @staticmethod
     def _cos_annealing(start_lr, end_lr, pct):
-        return end_lr + (start_lr - end_lr) / 2.0 * (math.cos(math.pi * pct) + 1)
+        return half_cosine(start_lr, end_lr, pct, 1)
 
     @staticmethod
     def _linear_annealing(start_lr, end_lr, pct):
-        return (end_lr - start_lr) * pct + start_lr
+        return line(start_lr, end_lr, pct, 1)
 
     def get_lr(self):
         step = self.last_epoch
@@ -444,12 +425,8 @@ class CyclicLR(LRScheduler):
 
     def get_lr(self):
         iterations = self.last_epoch
-        cycle = 1 + iterations // self.cycle_size
-        at = 1.0 + iterations / self.cycle_size - cycle
-        rising = at <= self.step_up_pct
-        height = at / self.step_up_pct if rising else (1 - at) / (1 - self.step_up_pct)
-        scale = self.scale_fn(cycle if self.scale_mode == 'cycle' else iterations)
-        return self.base_lr + self.amplitude * height * scale
+        scale = self.scale_fn(1 + iterations // self.cycle_size if self.scale_mode == 'cycle' else iterations)
+        return swing(self.base_lr, self.amplitude, scale, iterations, self.cycle_size, self.step_up_pct)
 
 
 class LinearLR(LRScheduler):
@@ -498,8 +475,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i *= self.T_mult
 
     def get_lr(self):
-        return (self.eta_min
-                + (self.base_lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2)
+        return half_cosine(self.base_lr, self.eta_min, self.T_cur, self.T_i)
 
     def _seek(self, epoch):
         _require(epoch >= 0, ValueError, f"CosineAnnealingWarmRestarts.step: epoch must not be negative, got {epoch}")

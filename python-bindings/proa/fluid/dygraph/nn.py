@@ -4,7 +4,8 @@ import math
 from ... import _core
 from ...framework.dtype import get_default_dtype
 from ...nn import BatchNorm, InstanceNorm2D, Layer, SpectralNorm
-from ...nn.initializer import Constant, Normal
+from ...nn.initializer import Constant
+from ...nn.initializer.draw import of_convolution
 from .. import layers
 from ..layer_helper import one_op
 
@@ -42,7 +43,7 @@ class _Conv(Layer):
             shape, init = [num_channels, num_filters // self._groups, *kernel], None
         else:
             shape = [num_filters, num_channels // self._groups, *kernel]
-            init = Normal(0.0, math.sqrt(2.0 / (math.prod(kernel) * num_channels)))
+            init = of_convolution(math.prod(kernel) * num_channels)
         self.weight = self.create_parameter(shape, param_attr, dtype, False, init)
         self.bias = self.create_parameter([num_filters], bias_attr, dtype, True)
 

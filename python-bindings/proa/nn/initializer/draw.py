@@ -1,8 +1,7 @@
-"""Initializers that draw from the random generator, and calculate_gain."""
-import math
-
+"""Initializers that draw from the random generator, and calculate_gain. Their numbers are nn/initializers.yaml's."""
 from ... import _core
 from ...framework.random import program_seed
+from . import table
 from .initializer import Initializer, drawn, store
 
 
@@ -16,13 +15,10 @@ def calculate_gain(nonlinearity, param=None):
     if param is not None and not isinstance(param, (bool, int, float)):
         raise TypeError(f"calculate_gain: param must be a number, got {param!r}")
     if nonlinearity == "leaky_relu":
-        return math.sqrt(2.0 / (1 + (0.01 if param is None else float(param)) ** 2))
-    gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, "sigmoid": 1, "linear": 1}
-    for rank in "123":
-        gains[f"conv{rank}d"] = gains[f"conv{rank}d_transpose"] = 1
-    if nonlinearity not in gains:
+        return table.leaky_relu_gain() if param is None else table.leaky_relu_gain(float(param))
+    if nonlinearity not in table.GAINS:
         raise ValueError(f"calculate_gain: no gain is known for the nonlinearity {nonlinearity!r}")
-    return gains[nonlinearity]
+    return table.GAINS[nonlinearity]
 
 
 def _need(name, **values):
@@ -39,7 +35,7 @@ def _seed(var):
 class Normal(Initializer):
     """Normal numbers."""
 
-    def __init__(self, mean=0.0, std=1.0, name=None):
+    def __init__(self, mean=table.NORMAL[0], std=table.NORMAL[1], name=None):
         _need("Normal", mean=mean, std=std)
         self._mean, self._std = mean, std
 
@@ -48,10 +44,15 @@ class Normal(Initializer):
                                   dtype=drawn(var)))
 
 
+def of_convolution(fan):
+    """The default of convolutions' kernels whose sums have `fan` terms."""
+    return Normal(0.0, table.convolution(fan))
+
+
 class TruncatedNormal(Initializer):
     """Normal numbers, drawn again where they are more than two deviations from the mean."""
 
-    def __init__(self, mean=0.0, std=1.0, name=None):
+    def __init__(self, mean=table.TRUNCATED_NORMAL[0], std=table.TRUNCATED_NORMAL[1], name=None):
         _need("TruncatedNormal", mean=mean, std=std)
         self._mean, self._std = mean, std
 
@@ -71,7 +72,7 @@ def _normal(var, std):
 class Uniform(Initializer):
     """Uniform numbers in [low, high)."""
 
-    def __init__(self, low=-1.0, high=1.0, name=None):
+    def __init__(self, low=table.UNIFORM[0], high=table.UNIFORM[1], name=None):
         _need("Uniform", low=low, high=high)
         if high < low:
             raise ValueError(f"Uniform: high must not be less than low, got {low} and {high}")
@@ -87,14 +88,14 @@ class _Xavier(Initializer):
 
     def _fans(self, var):
         own = self._compute_fans(var)
-        return sum(o if given is None else given for given, o in zip((self._fan_in, self._fan_out), own))
+        return [o if given is None else given for given, o in zip((self._fan_in, self._fan_out), own)]
 
 
 class XavierUniform(_Xavier):
     """Uniform numbers within ±√(6 / (fan_in + fan_out))."""
 
     def forward(self, var, block=None):
-        limit = math.sqrt(6.0 / self._fans(var))
+        limit = table.xavier_uniform(*self._fans(var))
         _uniform(var, -limit, limit)
 
 
@@ -102,23 +103,23 @@ class XavierNormal(_Xavier):
     """Normal numbers of deviation √(2 / (fan_in + fan_out))."""
 
     def forward(self, var, block=None):
-        _normal(var, math.sqrt(2.0 / self._fans(var)))
+        _normal(var, table.xavier_normal(*self._fans(var)))
 
 
 class _Kaiming(Initializer):
     def __init__(self, fan_in=None, negative_slope=0.0, nonlinearity="relu"):
         self._fan_in, self._negative_slope, self._nonlinearity = fan_in, negative_slope, nonlinearity
 
-    def _deviation(self, var):
+    def _spread(self, var, of):
         fan_in = self._compute_fans(var)[0] if self._fan_in is None else self._fan_in
-        return calculate_gain(self._nonlinearity, self._negative_slope) / math.sqrt(float(fan_in))
+        return of(float(fan_in), calculate_gain(self._nonlinearity, self._negative_slope))
 
 
 class KaimingUniform(_Kaiming):
     """Uniform numbers within ±gain·√(3 / fan_in)."""
 
     def forward(self, var, block=None):
-        limit = math.sqrt(3.0) * self._deviation(var)
+        limit = self._spread(var, table.kaiming_uniform)
         _uniform(var, -limit, limit)
 
 
@@ -126,4 +127,4 @@ class KaimingNormal(_Kaiming):
     """Normal numbers of deviation gain / √fan_in."""
 
     def forward(self, var, block=None):
-        _normal(var, self._deviation(var))
+        _normal(var, self._spread(var, table.kaiming_normal))

@@ -1,9 +1,8 @@
-"""Initializer, the base, and what initializers share: fans, and storing values in a tensor."""
-import math
-
+"""Initializer, the base, and what initializers share: storing values in a tensor."""
 from ... import _core
 from ...framework import mode
 from ...framework.dtype import dtype_name
+from .table import fans
 
 
 class Initializer:
@@ -22,20 +21,7 @@ class Initializer:
 
     def _compute_fans(self, var):
         """fan_in and fan_out of a tensor."""
-        return fans(var)
-
-
-def fans(tensor):
-    """fan_in and fan_out: a matrix is [in, out], a convolution's kernel [out, in, …]."""
-    shape = tensor.shape
-    if not shape:
-        return 1, 1
-    if len(shape) == 1:
-        return shape[0], shape[0]
-    if len(shape) == 2:
-        return shape[0], shape[1]
-    field = math.prod(shape[2:])
-    return shape[1] * field, shape[0] * field
+        return fans(var.shape)
 
 
 def drawn(tensor):

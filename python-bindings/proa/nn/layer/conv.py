@@ -4,7 +4,7 @@ from .. import functional as F
 from ..functional._args import ints
 from ..functional._args import padding as padding_of
 from ..functional.conv import output_sizes
-from ..initializer import Normal
+from ..initializer.draw import of_convolution
 from .layers import Layer
 
 _FORMATS = ("NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC")
@@ -52,7 +52,7 @@ class _ConvNd(Layer):
         for k in self._kernel_size:
             fan *= k
         self.weight = self.create_parameter(
-            shape, weight_attr, default_initializer=None if self._transposed else Normal(0.0, (2.0 / fan) ** 0.5))
+            shape, weight_attr, default_initializer=None if self._transposed else of_convolution(fan))
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x):

@@ -1,5 +1,4 @@
 """Recurrent layers: cells, RNN and BiRNN that run any cell, and SimpleRNN, LSTM, GRU over the fused `rnn` op."""
-import math
 
 from ... import _core
 from ...framework.dtype import dtype_name, get_default_dtype, to_dtype
@@ -115,7 +114,7 @@ class _Cell(RNNCellBase):
 
     def _make(self, name, shape, attr, is_bias):
         """attr=False: a constant stands for the parameter, ones for a weight and zeros for a bias."""
-        limit = 1.0 / math.sqrt(self.hidden_size)
+        limit = I.table.recurrent(self.hidden_size)
         make = I.Constant(0.0 if is_bias else 1.0) if attr is False else I.Uniform(-limit, limit)
         param = self.create_parameter(shape, None if attr is False else attr, is_bias=is_bias,
                                       default_initializer=make)

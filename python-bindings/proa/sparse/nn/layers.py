@@ -1,5 +1,6 @@
 """Layers round the functions of paddle.sparse.nn.functional, and batch normalization of points."""
 from ... import nn
+from ...nn.initializer.draw import of_convolution
 from ..tensor import need_sparse
 from . import functional as F
 
@@ -95,7 +96,7 @@ class _Conv(nn.Layer):
             fan_in *= k
         self.weight = self.create_parameter(
             [*kernel, in_channels, out_channels], weight_attr,
-            default_initializer=nn.initializer.Normal(0.0, (2.0 / fan_in) ** 0.5))
+            default_initializer=of_convolution(fan_in))
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x):

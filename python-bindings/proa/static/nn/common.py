@@ -8,6 +8,7 @@ from ...framework.param_attr import ParamAttr
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
 from ...nn.initializer import Constant, Normal
+from ...nn.initializer.draw import of_convolution
 from .sequence_lod import offsets_of
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose",
@@ -81,9 +82,8 @@ def _conv(kind, n, fn, input, num_filters, filter_size, stride, padding, dilatio
     if not known(channels) or channels < 1 or channels % groups:
         raise ValueError(f"{kind}: the channels of input, {channels}, must be known and divisible by groups, {groups}")
     kernel = _numbers(filter_size, n)
-    deviation = math.sqrt(2.0 / (math.prod(kernel) * channels))
     weight = make_parameter(owner, param_attr, [num_filters, channels // groups, *kernel], input.dtype,
-                            default_initializer=Normal(0.0, deviation))
+                            default_initializer=of_convolution(math.prod(kernel) * channels))
     bias = make_parameter(owner, bias_attr, [num_filters], input.dtype, is_bias=True)
     return _activated(fn(input, weight, bias, stride, padding, dilation, groups, data_format), act, kind)
 

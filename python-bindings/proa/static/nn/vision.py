@@ -5,7 +5,7 @@ from ... import _core
 from ...framework import unique_name
 from ...framework.dims import known
 from ...framework.parameter import make_parameter
-from ...nn.initializer import Normal
+from ...nn.initializer.draw import of_convolution
 from .common import conv2d
 
 __all__ = ["deform_conv2d", "multi_box_head"]
@@ -20,9 +20,8 @@ def deform_conv2d(x, offset, mask, num_filters, filter_size, stride=1, padding=0
     channels = x.shape[1]
     if not known(channels) or channels < 1 or channels % groups:
         raise ValueError(f"deform_conv2d: the channels of x, {channels}, must be known and divisible by groups, {groups}")
-    deviation = math.sqrt(2.0 / (math.prod(kernel) * channels))
     weight = make_parameter(owner, weight_attr, [num_filters, channels // groups, *kernel], x.dtype,
-                            default_initializer=Normal(0.0, deviation))
+                            default_initializer=of_convolution(math.prod(kernel) * channels))
     bias = make_parameter(owner, bias_attr, [num_filters], x.dtype, is_bias=True)
     return convolve(x, offset, weight, bias, stride, padding, dilation, deformable_groups, groups, mask)
 

@@ -1,7 +1,7 @@
 """Deformable convolution (Dai et al., 2017; with a mask: Zhu et al., 2018)."""
 from ... import _core
 from ...nn import Layer
-from ...nn.initializer import Normal
+from ...nn.initializer.draw import of_convolution
 
 
 def _pair(value, name, who="deform_conv2d"):
@@ -35,9 +35,8 @@ class DeformConv2D(Layer):
         kernel = _pair(kernel_size, "kernel_size", "DeformConv2D")
         self._stride, self._padding, self._dilation = stride, padding, dilation
         self._deformable_groups, self._groups = deformable_groups, groups
-        spread = (2.0 / (kernel[0] * kernel[1] * in_channels)) ** 0.5
         self.weight = self.create_parameter([out_channels, in_channels // groups, *kernel], weight_attr,
-                                            default_initializer=Normal(0.0, spread))
+                                            default_initializer=of_convolution(kernel[0] * kernel[1] * in_channels))
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x, offset, mask=None):
