@@ -26,6 +26,7 @@
 #include <proa/io.h>
 
 #include <proa/dist.h>
+#include <proa/plan.h>
 
 #include <proa/cipher.h>
 #include <proa/inference.h>

@@ -196,6 +196,7 @@ extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
 extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_dist_functions[];     /* several processes (dist.c) */
+extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, jobs on paper (plan.c) */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_profile_functions[];  /* profile_start, … */
