@@ -64,6 +64,10 @@ class Fleet:
             raise ValueError(f"fleet.init: the degrees {degrees} make {rest * degrees['dp']} processes, there are {world}; "
                              "set hybrid_configs so that their product is that")
         order = self._user_defined_strategy.hybrid_parallel_order
+        needed = [name for name, degree in degrees.items() if degree > 1]
+        if not set(needed) <= set(order) <= set(_NAMES) or len(set(order)) < len(order):
+            raise ValueError(f"fleet.init: hybrid_configs' order is {order}; expected some of {list(_NAMES)}, each once, and "
+                             f"among them {needed}, whose degrees are above 1")
         self._topology = CommunicateTopology([_NAMES[name] for name in order], [degrees[name] for name in order])
         self._hcg = HybridCommunicateGroup(self._topology)
 

@@ -2,7 +2,9 @@
 import itertools
 import math
 
-from ...group import get_rank, new_group
+from ...group import get_rank, get_world_size, new_group, world
+
+_AXES = {"data", "pipe", "sharding", "sep", "model"}
 
 
 class ParallelMode:
@@ -90,17 +92,20 @@ class HybridCommunicateGroup:
     def __init__(self, topology):
         self._topo = topology
         self.nranks, self.global_rank = topology.world_size(), get_rank()
-        self._groups, self._lists = {}, {}
-        for name in topology.get_hybrid_group_names():
-            self._groups[name] = self._group_along([name])
-        self._check_group = self._group_along([n for n in topology.get_hybrid_group_names() if n != "data"])
+        if self.nranks != get_world_size():
+            raise ValueError(f"HybridCommunicateGroup: the topology has {self.nranks} ranks, the job {get_world_size()}; its dims' "
+                             "product must be the number of processes")
+        names = topology.get_hybrid_group_names()
+        self._groups = {name: self._group_along([name]) for name in names}
+        self._check_group = self._group_along([n for n in names if n != "data"])
+        self._alone = None if _AXES.issubset(names) else self._group_along([])  # of every axis that is missing
         self._fused = {}
 
     def _group_along(self, axes):
         """The group of these axes that this process belongs to."""
         mine = None
-        for ranks in self._topo.get_fused_ranks(axes):
-            group = new_group(ranks) if self.nranks > 1 else _alone()
+        for ranks in self._topo.get_fused_ranks([axis for axis in axes if axis in self._topo.get_hybrid_group_names()]):
+            group = new_group(ranks) if self.nranks > 1 else world()
             if self.global_rank in ranks:
                 mine = group
         return mine
@@ -137,7 +142,11 @@ class HybridCommunicateGroup:
 
     def get_rank_from_stage(self, stage_id, **kwargs):
         """The rank of this place at another stage."""
-        return self._topo.get_rank_from_stage(self.global_rank, pipe=stage_id, **kwargs)
+        if "pipe" in self._topo.get_hybrid_group_names():
+            kwargs["pipe"] = stage_id
+        elif stage_id != 0:
+            raise ValueError(f"get_rank_from_stage: there is one stage, as the topology has no axis 'pipe'; got stage {stage_id}")
+        return self._topo.get_rank_from_stage(self.global_rank, **kwargs)
 
     def get_check_parallel_group(self, sharding=False):
         """The ranks of one data coordinate, which look at norms and infinities together."""
@@ -165,16 +174,11 @@ class HybridCommunicateGroup:
                 self.get_rank_from_stage((self.get_stage_id() - 1) % stages))
 
 
-def _alone():
-    from ...group import world
-    return world()
-
-
 def _axis_methods(label, axis):
     """get_<label>_parallel_rank and its like."""
 
     def group(self):
-        return self._groups.get(axis) or _alone()
+        return self._groups.get(axis) or self._alone
 
     return {f"get_{label}_parallel_rank": lambda self: self._place(axis),
             f"get_{label}_parallel_world_size": lambda self: self._size(axis),
