@@ -7,6 +7,8 @@ def _parameter(shape, attr, is_bias=False, shared=False):
     from ..tensor.creation import create_parameter
     made = create_parameter(shape, "float32", attr=attr, is_bias=is_bias)
     made.is_distributed = not shared
+    if not shared and world().nranks > 1:
+        made.split_group = 0
     return made
 
 

@@ -376,7 +376,7 @@ class Optimizer:
     def _update(self, index, params, grads, options):
         """Clips, decays and applies one group's gradients."""
         clip = self._grad_clip if options is None else options['grad_clip']
-        if clip is not None and params:
+        if clip is not None and (params or getattr(clip, "over_ranks", False)):  # ranks without gradients join in
             pairs = [(p, g) for p, g in clip(list(zip(params, grads))) if g is not None]
             params, grads = [p for p, _ in pairs], [g for _, g in pairs]
         if options is not None:

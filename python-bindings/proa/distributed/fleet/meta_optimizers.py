@@ -1,27 +1,18 @@
 """Wrappers of optimizer and gradient scaler for hybrid parallelism: they average gradients over data-parallel
 ranks, clip by norms over model-parallel ranks, and divide states over the sharding group."""
 from ... import _core
-from ...nn.clip import ClipGradByGlobalNorm
 from .. import communication as _c
-from ..sharding.clip import ClipOverRanks, squares
+from ..sharding.clip import ModelSquares, clip_over_ranks, refuse_norms, summed
+from ..sharding.exchange import agree_on_gradients, average
 from ..sharding.group_sharded import deal_out, scaled_together
 from ..sharding.whole_states import joined, only_of
 
 
-def _total_over(hcg):
+def _total_over(hcg, model):
     """The sum of squares over all of a model's ranks: what is replicated or shared counts once."""
 
-    def summed(value, group):
-        if group.nranks > 1:
-            _c.all_reduce(value, group=group)
-        return value
-
     def total(params_grads):
-        own, alike = [], []
-        for param, grad in params_grads:
-            if getattr(param, "is_firstly_shared", True):  # a weight that stages share counts once
-                (own if getattr(param, "is_distributed", False) else alike).append(grad)
-        whole = summed(squares(own), hcg.get_model_parallel_group()) + squares(alike)
+        whole = model([(p, g) for p, g in params_grads if getattr(p, "is_firstly_shared", True)])  # else another stage counts it
         return summed(summed(whole, hcg.get_pipe_parallel_group()), hcg.get_sharding_parallel_group())
 
     return total
@@ -33,8 +24,10 @@ class HybridParallelOptimizer:
     def __init__(self, optimizer, hcg, strategy):
         self._inner_opt, self._hcg, self._strategy = optimizer, hcg, strategy
         self._owner = None
-        if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm) and hcg.get_check_parallel_group().nranks > 1:
-            optimizer._grad_clip = ClipOverRanks(optimizer._grad_clip, _total_over(hcg))
+        if hcg.get_check_parallel_group().nranks > 1:
+            model = ModelSquares(optimizer._all_parameters())
+            refuse_norms("distributed_optimizer", optimizer, model, "mp_degree")
+            clip_over_ranks(optimizer, _total_over(hcg, model), model)
         if hcg.get_sharding_parallel_world_size() > 1:
             self._deal_out()
 
@@ -50,22 +43,6 @@ class HybridParallelOptimizer:
         rank = self._hcg.get_sharding_parallel_rank()
         mine = [p for p in self._all if self._owner[id(p)] == rank]
         self._inner_opt._parameter_list = self._inner_opt._param_groups = mine
-
-    def _average(self, group):
-        """Averages all parameters' gradients over a group, those of one dtype in one message."""
-        by_dtype = {}
-        for param in self._parameters():
-            grad = param.grad
-            if grad is not None and not param.stop_gradient:
-                by_dtype.setdefault(grad.dtype, []).append(grad)
-        for grads in by_dtype.values():
-            joined = _core.concat([g.reshape([-1]) for g in grads])
-            _c.all_reduce(joined, _c.ReduceOp.AVG, group)
-            at = 0
-            for grad in grads:
-                n = int(grad.size)
-                grad.set_value(joined[at:at + n].reshape(grad.shape))
-                at += n
 
     def _parameters(self):
         return self._all if self._owner is not None else self._inner_opt._all_parameters()
@@ -85,10 +62,11 @@ class HybridParallelOptimizer:
     def _before_step(self):
         recording = _core.set_recording(False)
         try:
-            sharding, data = self._hcg.get_sharding_parallel_group(), self._hcg.get_data_parallel_group()
-            for group in (sharding, data) if self._needs_average() else ():
-                if group.nranks > 1:
-                    self._average(group)
+            groups = self._hcg.get_sharding_parallel_group(), self._hcg.get_data_parallel_group()
+            if self._needs_average():
+                agree_on_gradients(self._parameters(), groups)
+                for group in groups:
+                    average(self._parameters(), group)
         finally:
             _core.set_recording(recording)
 

@@ -2,13 +2,12 @@
 states. An op that reads a parameter gathers it; the end of its layer's forward, and its gradient in backward, free it."""
 from ... import _core
 from ...framework.parameter import Parameter
-from ...nn.clip import ClipGradByGlobalNorm, ClipGradByNorm
+from ...nn.clip import ClipGradByNorm
 from .. import communication as _c
-from ..parallel import WrappedLayer, sync_params_buffers
-from .clip import ClipOverRanks, squares
+from ..parallel import WrappedLayer
+from .clip import NORMS, ModelSquares, clip_over_ranks, summed
+from .exchange import agree_on_gradients, average, start_equal
 from .whole_states import owner_of
-
-_NORMS = ("Lamb", "LarsMomentum", "LBFGS")  # their steps need norms of whole parameters
 
 
 class _Divided:
@@ -48,10 +47,11 @@ def _excluded(layer, exclude_layer):
 class DividedParameters(WrappedLayer):
     """A layer whose parameters of more than segment_size elements are divided; the others stay whole."""
 
-    def __init__(self, layer, group, segment_size, exclude_layer, sync_buffers):
+    def __init__(self, layer, group, copies, segment_size, exclude_layer, sync_buffers):
         super().__init__(layer, "_group_sharded_stage3")
-        self._group, self._sync_buffers, self._divided = group, sync_buffers, {}
-        sync_params_buffers(layer, group, group.ranks[0])
+        self._group, self._copies, self._sync_buffers, self._divided = group, copies, sync_buffers, {}
+        for among in (group, *copies):
+            start_equal([*layer.parameters(), *layer.buffers()], among)
         whole = _excluded(layer, exclude_layer)
         for param in layer.parameters():
             if id(param) not in self._divided and id(param) not in whole and int(param.size) >= max(segment_size + 1, group.nranks):
@@ -107,12 +107,15 @@ class DividedOptimizer:
 
     def __init__(self, optimizer, layer):
         who = type(optimizer).__name__
-        if who in _NORMS or isinstance(optimizer._grad_clip, ClipGradByNorm):
-            raise NotImplementedError(f"group_sharded_parallel: {who} with {type(optimizer._grad_clip).__name__} needs norms of "
+        clips = [optimizer._grad_clip, *(g["grad_clip"] for g in optimizer._param_groups if isinstance(g, dict))]
+        by_norm = any(isinstance(clip, ClipGradByNorm) for clip in clips)
+        if who in NORMS or by_norm:
+            raise NotImplementedError(f"group_sharded_parallel: {'ClipGradByNorm' if by_norm else who} needs norms of "
                                       "whole parameters, which level 'p_g_os' divides; use level 'os_g'")
         if optimizer._accumulators:
             raise ValueError("group_sharded_parallel: the optimizer has made steps already; divide it before the first one")
         self._inner_opt, self._layer, self._group = optimizer, layer, layer._group
+        model = ModelSquares(optimizer._all_parameters())
         self._by_name = {divided.param.name: divided for divided in layer._divided.values()}
         self._whole = []
         if optimizer._param_groups and isinstance(optimizer._param_groups[0], dict):
@@ -120,8 +123,7 @@ class DividedOptimizer:
                 options["params"] = self._slices(options["params"])
         else:
             optimizer._parameter_list = optimizer._param_groups = self._slices(optimizer._param_groups)
-        if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm):
-            optimizer._grad_clip = ClipOverRanks(optimizer._grad_clip, self._total)
+        clip_over_ranks(optimizer, self._total_over(model), model)
         if optimizer._accumulators_holder:
             optimizer._accumulators_holder = self._cut(optimizer._accumulators_holder)
         masters = optimizer._master_weights
@@ -140,22 +142,28 @@ class DividedOptimizer:
             found.append(param if divided is None else divided.slice)
         return found
 
-    def _total(self, params_grads):
+    def _total_over(self, model):
         """The sum of squares over the model: slices of all ranks, whole parameters once."""
-        own = [g for p, g in params_grads if p.name in self._by_name]
-        total = squares(own)
-        _c.all_reduce(total, group=self._group)
-        return total + squares([g for p, g in params_grads if p.name not in self._by_name])
+        slices = {id(divided.slice) for divided in self._by_name.values()}
+
+        def total(params_grads):
+            own = model([(p, g) for p, g in params_grads if id(p) in slices])
+            return summed(own, self._group) + model([(p, g) for p, g in params_grads if id(p) not in slices])
+
+        return total
 
     def step(self):
         """Averages the gradients of whole parameters, and updates those and the slices."""
         recording = _core.set_recording(False)
         try:
-            for param in self._whole:
-                if not param.stop_gradient:
-                    if param.grad is None:  # some other rank may have one
-                        param.grad = _core.full_like(param, 0.0)
-                    _c.all_reduce(param.grad, _c.ReduceOp.AVG, self._group)
+            groups = [self._group, *self._layer._copies]
+            agree_on_gradients(self._whole, groups)
+            for group in groups:
+                average(self._whole, group)
+            slices = [divided.slice for divided in self._by_name.values()]
+            agree_on_gradients(slices, self._layer._copies)
+            for group in self._layer._copies:
+                average(slices, group)
             self._layer.release_parameters()
             self._inner_opt.step()
             for divided in self._layer._divided.values():

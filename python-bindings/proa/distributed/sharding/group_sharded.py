@@ -2,13 +2,13 @@
 import os
 
 from ... import _core
-from ...nn.clip import ClipGradByGlobalNorm
 from ...nn.layer.layers import Layer
 from .. import communication as _c
 from ..group import group_of
-from ..parallel import WrappedLayer, sync_params_buffers
-from .clip import ClipOverRanks, squares
+from ..parallel import WrappedLayer
+from .clip import ModelSquares, clip_over_ranks, refuse_norms, summed
 from .divided_parameters import DividedOptimizer, DividedParameters
+from .exchange import agree_on_gradients, average, start_equal
 from .whole_states import joined, only_of
 
 LEVELS = ("os", "os_g", "p_g_os")
@@ -27,48 +27,50 @@ def deal_out(parameters, ranks):
 class GroupSharded(WrappedLayer):
     """A layer whose parameters start equal; gradients are averaged by the optimizer's step."""
 
-    def __init__(self, layer, group):
+    def __init__(self, layer, group, copies):
         super().__init__(layer, "_group_sharded")
         self._group = group
-        sync_params_buffers(layer, group, group.ranks[0])
+        for among in (group, *copies):
+            start_equal([*layer.parameters(), *layer.buffers()], among)
 
 
 class GroupShardedOptimizer:
     """Another optimizer, of which each rank holds the states of its own parameters and sends those out after a step. With
     divide_grads a gradient goes to its owner alone, and the others drop it."""
 
-    def __init__(self, optimizer, group, divide_grads):
-        self._inner_opt, self._group, self._divide_grads = optimizer, group, divide_grads
+    def __init__(self, optimizer, group, copies, divide_grads):
+        self._inner_opt, self._group, self._copies, self._divide_grads = optimizer, group, copies, divide_grads
         self._all = list(optimizer._parameter_list)
         if self._all and isinstance(self._all[0], dict):
             raise ValueError("group_sharded_parallel: an optimizer with parameter groups is not divided; give it one list")
+        model = ModelSquares(self._all)
+        refuse_norms("group_sharded_parallel", optimizer, model, "mp_degree")
         self._owners = deal_out(self._all, group.nranks)
         mine = [p for p, owner in zip(self._all, self._owners) if owner == group.rank]
         optimizer._parameter_list = optimizer._param_groups = mine
-        if isinstance(optimizer._grad_clip, ClipGradByGlobalNorm):
-            optimizer._grad_clip = ClipOverRanks(optimizer._grad_clip, self._total)
+        clip_over_ranks(optimizer, lambda params_grads: summed(model(params_grads), group), model)
 
     def __getattr__(self, name):
         return getattr(self._inner_opt, name)
 
-    def _total(self, params_grads):
-        total = squares([g for _, g in params_grads])
-        _c.all_reduce(total, group=self._group)
-        return total
-
     def _exchange(self):
         """Averages gradients: on every rank, or on their owners'."""
+        agree_on_gradients(self._all, [self._group, *self._copies])
+        if not self._divide_grads:
+            for group in (self._group, *self._copies):
+                average(self._all, group)
+            return
         for param, owner in zip(self._all, self._owners):
-            if param.stop_gradient:
+            if param.stop_gradient or param.grad is None:
                 continue
-            if param.grad is None:  # some other rank may have one
-                param.grad = _core.full_like(param, 0.0)
-            if self._divide_grads:
-                _c.reduce(param.grad, self._group.ranks[owner], _c.ReduceOp.AVG, self._group)
-                if owner != self._group.rank:
-                    param.clear_gradient(False)
+            if _core.is_rows(param.grad):
+                average([param], self._group)
             else:
-                _c.all_reduce(param.grad, _c.ReduceOp.AVG, self._group)
+                _c.reduce(param.grad, self._group.ranks[owner], _c.ReduceOp.AVG, self._group)
+            if owner != self._group.rank:
+                param.clear_gradient(False)
+        for group in self._copies:
+            average([p for p, owner in zip(self._all, self._owners) if owner == self._group.rank], group)
 
     def step(self):
         """Averages gradients, updates this rank's parameters, and gives all ranks all parameters."""
@@ -105,25 +107,42 @@ class GroupShardedOptimizer:
 def group_sharded_parallel(model, optimizer, level, scaler=None, group=None, offload=False, sync_buffers=False,
                            buffer_max_size=2 ** 23, segment_size=2 ** 20, sync_comm=False, dp_group=None, exclude_layer=None):
     """(model, optimizer, scaler) of a training whose optimizer states ("os"), gradients ("os_g") and parameters of more than
-    segment_size elements ("p_g_os") are divided among the group's processes. Layers of exclude_layer (class names or ids) keep
-    theirs whole. offload moves optimizer states to the host's memory, where those of a CPU are already. Sizes of buffers and
-    sync_comm change nothing here."""
+    segment_size elements ("p_g_os") are divided among the group's processes; dp_group: the ranks that hold what this one holds.
+    Layers of exclude_layer (class names or ids) keep theirs whole. offload moves optimizer states to the host's memory, where those
+    of a CPU are already. Sizes of buffers and sync_comm change nothing here."""
     if level not in LEVELS:
         raise ValueError(f"group_sharded_parallel: level must be one of {LEVELS}, got {level!r}")
     if not isinstance(model, Layer):
         raise TypeError(f"group_sharded_parallel: model must be a Layer, got {type(model).__name__}")
-    if dp_group is not None and dp_group.nranks > 1:
-        raise NotImplementedError("group_sharded_parallel: a group of copies (dp_group) is not there; use fleet's sharding_degree "
-                                  "and dp_degree")
     group = group_of(group, "group_sharded_parallel")
-    if group.nranks < 2:
+    copies = [] if dp_group is None or dp_group.nranks < 2 else [group_of(dp_group, "group_sharded_parallel")]
+    if group.nranks < 2 and not copies:
         return model, optimizer, scaler
+    _check(model, optimizer, level, {"group": group, **{"dp_group": copy for copy in copies}})
     if scaler is not None:
-        scaler = scaled_together(scaler, [group])
+        scaler = scaled_together(scaler, [group, *copies, *ModelSquares(model.parameters()).groups])
     if level == "p_g_os":
-        model = DividedParameters(model, group, segment_size, exclude_layer, sync_buffers)
+        model = DividedParameters(model, group, copies, segment_size, exclude_layer, sync_buffers)
         return model, DividedOptimizer(optimizer, model), scaler
-    return GroupSharded(model, group), GroupShardedOptimizer(optimizer, group, level == "os_g"), scaler
+    return GroupSharded(model, group, copies), GroupShardedOptimizer(optimizer, group, copies, level == "os_g"), scaler
+
+
+def _check(model, optimizer, level, groups):
+    """Refuses what would average over ranks that have other weights, or twice."""
+    from ..fleet.meta_optimizers import HybridParallelOptimizer
+    from ..fleet.meta_parallel.pipeline_layer import PipelineLayer
+    if isinstance(optimizer, HybridParallelOptimizer):
+        raise ValueError(f"group_sharded_parallel: level {level!r} does not go with the optimizer of fleet.distributed_optimizer, which "
+                         "averages gradients itself; give it the optimizer that was handed to fleet")
+    if any(isinstance(layer, PipelineLayer) and layer._num_stages > 1 for layer in model.sublayers(include_self=True)):
+        raise ValueError(f"group_sharded_parallel: level {level!r} does not go with a pipeline (pp_degree); use fleet's "
+                         "sharding_degree, which divides optimizer states, with it")
+    for divided in ModelSquares(model.parameters()).groups:
+        for name, group in groups.items():
+            if len(set(divided.ranks) & set(group.ranks)) > 1:
+                raise ValueError(f"group_sharded_parallel: {name} holds the ranks {group.ranks}, of which several are among "
+                                 f"{divided.ranks}, which tensor parallelism (mp_degree) gives different weights; give it the "
+                                 "topology's get_sharding_parallel_group() or get_data_parallel_group()")
 
 
 def scaled_together(scaler, groups):

@@ -33,7 +33,7 @@ class _Divided(Layer):
             made = self.create_parameter(shape=shape, attr=attr, is_bias=is_bias)
         made.is_distributed = self.is_mp
         if self.is_mp:
-            made.split_axis = axis
+            made.split_axis, made.split_group = axis, self._group.id
         return made
 
 

@@ -95,8 +95,9 @@ class PipelineParallel(MetaParallelBase):
         if self._ends(chunk):
             backward([scaler.scale(outputs[0]) if scaler else outputs[0]], [None])
         else:
-            grads = self._neighbors.recv_backward()
-            backward([out for out in outputs if not out.stop_gradient], grads)
+            grads, wanted = self._neighbors.recv_backward(), [out for out in outputs if not out.stop_gradient]
+            if wanted:  # else nothing up to this stage is trained
+                backward(wanted, grads)
         if inputs is not None:
             wanted = [t for t in inputs if not t.stop_gradient]
             self._neighbors.send_backward([_core.full_like(t, 0.0) if t.grad is None else t.grad for t in wanted])

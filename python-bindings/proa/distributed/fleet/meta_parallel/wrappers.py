@@ -2,18 +2,17 @@
 from .... import _core
 from ... import communication as _c
 from ...parallel import DataParallel, WrappedLayer, sync_params_buffers
+from ...sharding.exchange import start_equal
 
 
 def start_alike(layers, hcg):
-    """Gives the ranks of a model, and of a sharding group, their first rank's parameters and buffers but for divided ones; and
-    the ranks of a data group all of their first rank's."""
-    for group in (hcg.get_model_parallel_group(), hcg.get_sharding_parallel_group()):
-        if group.nranks > 1:
-            sync_params_buffers(layers, group, group.ranks[0])
-    data = hcg.get_data_parallel_group()
-    if data.nranks > 1:
-        for tensor in [*layers.parameters(), *layers.buffers()]:
-            _c.broadcast(tensor.detach(), data.ranks[0], data)
+    """Gives the ranks of a model their first rank's parameters and buffers but for those that are divided among them; then the
+    ranks of a sharding group, and those of a data group, all of their first rank's."""
+    model = hcg.get_model_parallel_group()
+    if model.nranks > 1:
+        sync_params_buffers(layers, model, model.ranks[0])
+    for group in (hcg.get_sharding_parallel_group(), hcg.get_data_parallel_group()):
+        start_equal([*layers.parameters(), *layers.buffers()], group)
 
 
 class MetaParallelBase(WrappedLayer):
