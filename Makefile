@@ -57,7 +57,7 @@ fuzz: build ## feed the file readers and the planner with adversarial bytes (lon
 	@tools/build fuzz
 	@tools/fuzz
 
-dist-test: build ## data parallelism is one process, at 1 to 8 ranks; random collectives: a sample (ARGS=--all: every case, long)
+dist-test: build ## data and hybrid parallelism are one process, at 1 to 8 ranks; random collectives: a sample (ARGS=--all: every case, long)
 	@tools/long_tests ranks $(ARGS)
 
 kill-test: build ## kill -9 a training program again and again; it must resume bit for bit (long)

@@ -1,0 +1,35 @@
+"""Samples of two long tests: random combinations of parallelism against one process (tests/ranks/hybrid.py), and killed ranks of a
+sharded pipeline (tests/robustness/kill/hybrid.py)."""
+import importlib.util
+import os
+import pathlib
+import random
+import time
+
+import pytest
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+SEED = int(os.environ.get("PROA_SEED", time.time()))
+
+
+def load(folder):
+    spec = importlib.util.spec_from_file_location("of_" + folder.replace("/", "_"), TESTS / folder / "hybrid.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("ranks, count, steps", [(2, 5, 6), (4, 4, 4)])
+def test_drawn_combinations_are_one_process(ranks, count, steps):
+    draws, rng = load("ranks"), random.Random(f"{SEED} {ranks}")
+    print("seed", SEED)  # again: PROA_SEED=…
+    assert not draws.launch(ranks, [draws.draw(rng, ranks) for _ in range(count)], steps)
+
+
+@pytest.mark.parametrize("ranks", [4, 2])
+def test_a_killed_sharded_pipeline_goes_on(ranks, monkeypatch):
+    """Four ranks, one of them killed, go on as four or as two."""
+    monkeypatch.setenv("PROA_KILL_STEPS", "6")
+    kills = load("robustness/kill")
+    print("seed", SEED)
+    assert kills.trial(random.Random(SEED), [ranks], 1, None, kills.one_process()) == []
