@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import sys
+import time
 
 import pytest
 
@@ -17,6 +18,9 @@ PACKAGE = str(BUILD / "python")
 sys.path[:0] = [PACKAGE, str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGE, *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the user's cache
+import oracle
+
+NEEDS_PADDLE = pytest.mark.skipif(not oracle.PYTHON.exists(), reason="real Paddle is not installed: tools/bootstrap --oracle")
 WRONG = ("damage", "refuse", "bad", "adversarial", "wrong", "unknown")  # tests that write what nothing should load
 
 
@@ -49,6 +53,35 @@ def pytest_sessionfinish(session):
         (folder / "from.txt").write_text(f"{model.relative_to(base)}\n", errors="surrogateescape")
         for source, name in parts_of(model):
             keep(source, folder / name)
+
+
+def once(factory, name, make):
+    """The file or folder that make(path) writes, which one of the run's workers makes and all read."""
+    base = factory.getbasetemp()
+    out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    part, failed = out.with_name(name + ".part"), out.with_name(name + ".failed")
+    try:
+        os.close(os.open(out.with_name(name + ".lock"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        while not out.exists():
+            assert not failed.exists(), f"{name}: another worker could not make it"
+            time.sleep(0.1)
+        return out
+    try:
+        make(part)
+        part.rename(out)
+    except BaseException:
+        failed.touch()
+        raise
+    return out
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """A folder of models that real Paddle exported (io/export_models.py)."""
+    if not oracle.PYTHON.exists():
+        pytest.skip("real Paddle is not installed")
+    return once(tmp_path_factory, "exported-models", lambda out: oracle.ask(ROOT / "tests/io/export_models.py", out))
 
 
 @pytest.fixture

@@ -5,20 +5,18 @@ import subprocess
 
 import pytest
 
+import oracle
 import train_steps_cases as cases
-from conftest import ROOT
+from conftest import once
 
-ORACLE = ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
-    if not ORACLE.exists():
+    if not oracle.PYTHON.exists():
         pytest.skip("no oracle environment")
-    out = tmp_path_factory.mktemp("training")
-    subprocess.run([ORACLE, HERE / "train_steps.py", out], check=True, capture_output=True)
-    return out
+    return once(tmp_path_factory, "training", lambda out: oracle.ask(HERE / "train_steps.py", out, timeout=900))
 
 
 @pytest.mark.parametrize("optimizer", cases.RATES)

@@ -1,19 +1,18 @@
 """Encrypted models: what real Paddle encrypts is decrypted here and the other way round, in all modes; wrong keys and
 damaged files are errors."""
 import json
-import os
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 
+import oracle
 import proa as paddle
+from conftest import NEEDS_PADDLE
 from proa import inference
 from proa.fluid.core import CipherFactory, CipherUtils
 from proa.static import InputSpec
 
-ORACLE = os.environ.get("PROA_ORACLE", str(pathlib.Path(__file__).resolve().parents[2] / ".venv-oracle/bin/python"))
 MODES = ("AES_CTR_NoPadding", "AES_CBC_PKCSPadding", "AES_ECB_PKCSPadding", "AES_GCM_NoPadding")
 TEXTS = (b"", b"a", b"sixteen bytes ab", bytes(range(256)) * 5)
 
@@ -50,7 +49,7 @@ def test_round_trips(tmp_path, mode, bits):
         assert cipher.decrypt_from_file(key, str(tmp_path / "file")) == text
 
 
-@pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+@NEEDS_PADDLE
 def test_equals_paddle(tmp_path):
     configs = ["", *(str(config_of(tmp_path, mode)) for mode in MODES),
                config_of(tmp_path, MODES[3], iv_size=96, tag_size=128)]
@@ -65,9 +64,7 @@ def test_equals_paddle(tmp_path):
         cipher = CipherFactory.create_cipher(config)
         for k in range(1, 4):
             (tmp_path / f"ours_{i}_{k}").write_bytes(cipher.encrypt(TEXTS[k], bytes.fromhex(key)))
-    apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run([ORACLE, "-c", THEIRS, str(tmp_path)], env=apart, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    oracle.ask("-c", THEIRS, tmp_path)
     for i, (config, key) in enumerate(cases):
         cipher = CipherFactory.create_cipher(config)
         for k in range(1, 4):

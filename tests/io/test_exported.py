@@ -8,14 +8,14 @@ import subprocess
 import numpy as np
 import pytest
 
+import oracle
 import programs
-from conftest import BUILD, ROOT
+from conftest import BUILD, NEEDS_PADDLE, ROOT
 
-ORACLE = ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = ROOT / "examples/data"
 
-pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="no oracle environment")
+pytestmark = NEEDS_PADDLE
 
 
 def run_example(folder, name, *args, short=False):
@@ -28,8 +28,7 @@ def run_example(folder, name, *args, short=False):
 
 def in_paddle(folder, stem, x):
     np.save(folder / "x.npy", x)
-    subprocess.run([ORACLE, HERE / "predict.py", folder / stem, folder / "x.npy", folder / "y.npz"], check=True,
-                   capture_output=True)
+    oracle.ask(HERE / "predict.py", folder / stem, folder / "x.npy", folder / "y.npz")
     return np.load(folder / "y.npz")
 
 

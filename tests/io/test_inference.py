@@ -1,6 +1,5 @@
 """paddle.inference: models that real Paddle exported run equally through its predictors and Proa's; clones, pools,
 settings and wrong use. The models need real Paddle (PROA_ORACLE)."""
-import os
 import pathlib
 import shutil
 import subprocess
@@ -10,32 +9,30 @@ import threading
 import numpy as np
 import pytest
 
+import oracle
 import proa as paddle
+from conftest import NEEDS_PADDLE, once
 from proa import inference
 from proa.inference.config import PASSES
 from proa.static import InputSpec
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORACLE = os.environ.get("PROA_ORACLE", str(HERE.parent.parent / ".venv-oracle/bin/python"))
 MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "lstm"]
 DROPS_BATCH = ("algebra/ir/1/17", "algebra/plain/1/17")  # real lstsq gives a batch of one matrix without its batch axis
-NEEDS_PADDLE = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
 
 
 # ---- against real Paddle -------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
+def both(exported, tmp_path_factory):
     """The files that predict.py wrote under each, for all models."""
-    folder = tmp_path_factory.mktemp("models")
-    apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    apart.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
-    run = [str(HERE / "inference/predict.py"), str(folder)]
-    export = [ORACLE, str(HERE / "export_models.py"), str(folder)]
-    for command, env in ((export, apart), ([ORACLE, *run, str(folder / "paddle"), *MODELS], apart),
-                         ([sys.executable, "-m", "proa", *run, str(folder / "proa"), *MODELS], None)):
-        done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-3000:]
+    run = HERE / "inference/predict.py", exported
+
+    def predict(folder):
+        folder.mkdir()
+        oracle.ask(*run, folder / "paddle", *MODELS)
+        subprocess.run([sys.executable, "-m", "proa", *run, folder / "proa", *MODELS], check=True, timeout=300)
+    folder = once(tmp_path_factory, "predicted", predict)
     return {who: np.load(folder / f"{who}.npz") for who in ("paddle", "proa")}
 
 

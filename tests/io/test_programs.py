@@ -2,28 +2,18 @@
 loaded here and saved again runs in Paddle's predictor and jit.load. Needs the oracle's environment."""
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import oracle
 import programs
-from conftest import BUILD, ROOT
+from conftest import BUILD
 
-ORACLE = ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["mlp", "two_inputs", "lenet", "resnet18", "mobilenet_v2", "encoder", "algebra", "tensors", "control", "unpooled",
           "normed", "lstm"]
-
-
-@pytest.fixture(scope="session")
-def exported(tmp_path_factory):
-    if not ORACLE.exists():
-        pytest.skip("no oracle environment")
-    out = tmp_path_factory.mktemp("models")
-    subprocess.run([ORACLE, HERE / "export_models.py", out], check=True, capture_output=True)
-    return out
 
 
 @pytest.fixture(scope="session")
@@ -82,8 +72,7 @@ def test_saved_again_they_run_in_paddle(lib, exported, tmp_path, name):
     again = programs.Program(lib, tmp_path / name)
     assert (again.names("input"), again.names("output")) == inputs
     again.close()
-    done = subprocess.run([ORACLE, HERE / "check_models.py", tmp_path / name], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    oracle.ask(HERE / "check_models.py", tmp_path / name)
 
 
 def test_input_order_is_by_column(lib, exported):

@@ -1,32 +1,26 @@
 """Quantized models that real Paddle wrote (trained with quantizers, or calibrated; both file layouts) run here as its own
 predictor runs them without passes."""
-import os
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 
+import oracle
+from conftest import NEEDS_PADDLE, once
 from proa import inference
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORACLE = os.environ.get("PROA_ORACLE", str(HERE.parent.parent / ".venv-oracle/bin/python"))
 NAMES = [f"{net}_{kind}" for net in ("conv", "mlp") for kind in (
     "qat_abs_max_old", "qat_abs_max_onnx", "qat_channel_wise_abs_max_old", "qat_channel_wise_abs_max_onnx",
     "ptq_KL_old:model", "ptq_abs_max_old:model", "ptq_hist_onnx:model", "ptq_avg_onnx:model")]
 
-pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+pytestmark = NEEDS_PADDLE
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """(folder, what quantize_models.py wrote)."""
-    folder = tmp_path_factory.mktemp("quantized")
-    apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    apart.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
-    done = subprocess.run([ORACLE, str(HERE / "inference/quantize_models.py"), str(folder)], env=apart, text=True,
-                          capture_output=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+    folder = once(tmp_path_factory, "quantized", lambda out: oracle.ask(HERE / "inference/quantize_models.py", out, timeout=600))
     return folder, np.load(folder / "paddle.npz")
 
 

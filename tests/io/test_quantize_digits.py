@@ -9,23 +9,21 @@ import sys
 import numpy as np
 import pytest
 
+import oracle
+from conftest import NEEDS_PADDLE
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
-ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
 SCRIPT = HERE / "inference/quantize_digits.py"
 
-pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+pytestmark = NEEDS_PADDLE
 
 
 def run(side, what, folder):
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    env.update(GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
-    command = [ORACLE] if side == "paddle" else [sys.executable, "-m", "proa"]
-    if side == "proa":
-        env["PYTHONPATH"] = str(BUILD / "python")
-    done = subprocess.run([*command, str(SCRIPT), what, str(folder), str(ROOT / "examples/data")], env=env, text=True,
-                          capture_output=True, timeout=1500)
+    words = SCRIPT, what, folder, ROOT / "examples/data"
+    done = oracle.run(*words, timeout=1500) if side == "paddle" else subprocess.run(
+        [sys.executable, "-m", "proa", *words], env={**os.environ, "PYTHONWARNINGS": "ignore"}, text=True, capture_output=True, timeout=1500)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 
@@ -85,9 +83,6 @@ def test_programs_that_train(tmp_path, weights, acts):
     assert found["losses"][-1] < found["losses"][1] < 0.1 * found["losses"][0], found
     assert min(found["simulated"], found["frozen"]) >= found["whole"] - 0.005, found
     assert sum(op.startswith("fake_") and "dequantize" not in op for op in found["ops"]) == 3, found["ops"]
-    apart = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run([ORACLE, "-c", PREDICT, str(HERE / "inference"), str(tmp_path)], env=dict(apart, GLOG_minloglevel="3"),
-                          text=True, capture_output=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+    oracle.ask("-c", PREDICT, HERE / "inference", tmp_path, timeout=600)
     want, have = np.load(tmp_path / "theirs.npy"), np.load(tmp_path / "frozen.npz")["answers"]
     assert np.abs(have - want).mean() <= 2e-3 * np.abs(want).max()

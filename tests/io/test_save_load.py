@@ -11,12 +11,12 @@ import textwrap
 import time
 
 import numpy as np
+import oracle
 import proa as paddle
 import pytest
+from conftest import NEEDS_PADDLE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
-oracle = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not here (PROA_ORACLE)")
 DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool", "complex64", "bfloat16"]
 
 COMMON = textwrap.dedent("""
@@ -77,8 +77,7 @@ def run_here(script, folder):
 
 
 def run_oracle(script, folder):
-    done = subprocess.run([ORACLE, "-c", script, str(folder)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    oracle.ask("-c", script, folder)
 
 
 def test_round_trip(tmp_path):
@@ -86,19 +85,19 @@ def test_round_trip(tmp_path):
     run_here(READ, tmp_path)
 
 
-@oracle
+@NEEDS_PADDLE
 def test_real_paddle_reads_ours(tmp_path):
     run_here(WRITE, tmp_path)
     run_oracle(READ, tmp_path)
 
 
-@oracle
+@NEEDS_PADDLE
 def test_we_read_real_paddles(tmp_path):
     run_oracle(WRITE, tmp_path)
     run_here(READ, tmp_path)
 
 
-@oracle
+@NEEDS_PADDLE
 def test_large_arrays_in_pieces(tmp_path, monkeypatch):
     from proa.framework import io as module
     monkeypatch.setattr(module, "_PIECE_BYTES", 50)
@@ -111,7 +110,7 @@ def test_large_arrays_in_pieces(tmp_path, monkeypatch):
                "assert w.shape == [5, 12] and w.numpy().ravel().tolist() == list(range(60))", tmp_path)
 
 
-@oracle
+@NEEDS_PADDLE
 def test_inference_model_and_folder(tmp_path):
     run_oracle("import sys, paddle\nnet = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.BatchNorm1D(4))\n"
                "net.eval()\np = sys.argv[1]\npaddle.save(net.state_dict(), p + '/want.pdparams')\n"

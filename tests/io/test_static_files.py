@@ -8,40 +8,41 @@ import sys
 import numpy as np
 import pytest
 
+import oracle
+from conftest import NEEDS_PADDLE
+
 HERE = pathlib.Path(__file__).resolve().parent
-ORACLE = os.environ.get("PROA_ORACLE", str(HERE.parent.parent / ".venv-oracle/bin/python"))
-COMMANDS = {"paddle": [ORACLE], "proa": [sys.executable, "-m", "proa"]}
+SIDES = "paddle", "proa"
 MODELS = ["mlp", "conv", "attention", "words", "recurrent", "bent"]
 
-pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+pytestmark = NEEDS_PADDLE
 
 
 def run(who, what, prefix, model):
     """The numbers that travel.py prints."""
-    env = dict(os.environ, GLOG_minloglevel="2", PYTHONWARNINGS="ignore", FLAGS_paddle_num_threads="1")
-    if who == "paddle":
-        env.pop("PYTHONPATH", None)
-    done = subprocess.run([*COMMANDS[who], str(HERE / "travel.py"), what, str(prefix), model], env=env,
-                          text=True, capture_output=True, timeout=120, cwd=os.path.dirname(prefix))
+    words, cwd = (HERE / "travel.py", what, prefix, model), os.path.dirname(prefix)
+    env = dict(os.environ, PYTHONWARNINGS="ignore", FLAGS_paddle_num_threads="1")
+    done = oracle.run(*words, cwd=cwd) if who == "paddle" else subprocess.run(
+        [sys.executable, "-m", "proa", *words], env=env, text=True, capture_output=True, timeout=120, cwd=cwd)
     assert done.returncode == 0, f"{what} under {who}:\n{done.stderr[-3000:]}"
     return np.array([float(v) for v in done.stdout.split()])
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("maker", COMMANDS)
+@pytest.mark.parametrize("maker", SIDES)
 def test_training_program(maker, model, tmp_path):
     """Saved by one, trained for ten steps by both: equal losses."""
     run(maker, "save", tmp_path / "m", model)
-    losses = {who: run(who, "resume", tmp_path / "m", model) for who in COMMANDS}
+    losses = {who: run(who, "resume", tmp_path / "m", model) for who in SIDES}
     assert len(losses["paddle"]) == 10
     np.testing.assert_allclose(losses["proa"], losses["paddle"], rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("maker", COMMANDS)
+@pytest.mark.parametrize("maker", SIDES)
 def test_inference_model(maker, model, tmp_path):
     want = run(maker, "export", tmp_path / "m", model)
-    for who in COMMANDS:
+    for who in SIDES:
         np.testing.assert_allclose(run(who, "infer", tmp_path / "m", model), want, rtol=1e-5, atol=1e-5)
 
 
@@ -63,8 +64,7 @@ def test_old_folder(tmp_path):
     split = ("import sys, paddle, paddle.static as s; paddle.enable_static(); e = s.Executor();"
              "p, f, t = s.load_inference_model(sys.argv[1], e);"
              "s.save_vars(e, sys.argv[2], p, predicate=lambda v: v.persistable and v.name not in ('feed', 'fetch'))")
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    subprocess.run([ORACLE, "-c", split, str(tmp_path / "m"), str(tmp_path / "old")], check=True, env=env, timeout=120)
+    oracle.ask("-c", split, tmp_path / "m", tmp_path / "old")
     (tmp_path / "old/__model__").write_bytes((tmp_path / "m.pdmodel").read_bytes())
     assert len(list((tmp_path / "old").iterdir())) > 5
     np.testing.assert_allclose(run("proa", "infer_folder", tmp_path / "old", "conv"), want, rtol=1e-5, atol=1e-5)

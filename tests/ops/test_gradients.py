@@ -1,13 +1,12 @@
 """An op of the table is without a gradient rule only where Paddle 2.6.2 has no gradient either."""
 import pathlib
-import subprocess
 
 import pytest
 
 import matrix
-from conftest import BUILD, ROOT
+import oracle
+from conftest import BUILD, NEEDS_PADDLE
 
-ORACLE = ROOT / ".venv-oracle/bin/python"
 HERE = pathlib.Path(__file__).resolve().parent
 TABLE = matrix.load_table(BUILD)
 LIST = (HERE / "paddle_gradients.txt").read_text()
@@ -58,8 +57,6 @@ def test_refused_ops_are_gradients():
     assert [op["name"] for op in TABLE if op["vjp"] == "none" and op["name"].endswith("_grad")] == []
 
 
-@pytest.mark.skipif(not ORACLE.exists(), reason="no oracle environment")
+@NEEDS_PADDLE
 def test_the_list_is_paddles():
-    run = subprocess.run([ORACLE, HERE / "list_gradients.py"], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout == LIST, "write paddle_gradients.txt anew with list_gradients.py"
+    assert oracle.ask(HERE / "list_gradients.py") == LIST, "write paddle_gradients.txt anew with list_gradients.py"

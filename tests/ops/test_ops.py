@@ -5,19 +5,16 @@ captured (program = eager), saved (saved and loaded = eager), backends (each aga
 input). What an op `refuses:` must fail with an error that names it, as saving an op with `paddle: none`. Known gaps stand in skips.txt, or as `skip:` in
 the table, with their reason; one that has come to pass fails until its line is removed.
 """
-import os
 import pathlib
 import re
-import subprocess
-import tempfile
-import time
 
 import numpy as np
 import pytest
 
 import matrix
+import oracle
 import runner
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, once
 from proa import _core
 
 TABLE = matrix.load_table(BUILD)
@@ -100,22 +97,6 @@ def test_forward(op):
     verdict(op, "forward", problems)
 
 
-def once(name, make):
-    """The file that make(path) writes, which one of the test run's workers makes and all read."""
-    out = pathlib.Path(tempfile.gettempdir()) / f"proa-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}-{name}"
-    part = out.with_name("part-" + out.name)
-    try:
-        os.close(os.open(out.with_name(out.name + ".lock"), os.O_CREAT | os.O_EXCL))
-        make(part)
-        part.rename(out)
-    except FileExistsError:
-        for _ in range(1200):
-            if out.exists():
-                break
-            time.sleep(0.25)
-    return out
-
-
 def chosen(request, *tests):
     """The names of the ops that these tests of the run are about: what real Paddle is to be asked."""
     return {item.callspec.params["op"]["name"] for item in request.session.items
@@ -123,17 +104,15 @@ def chosen(request, *tests):
 
 
 def ask_paddle(out, names):
-    run = subprocess.run([ROOT / ".venv-oracle/bin/python", ROOT / "tests/ops/run_matrix.py", BUILD, out, *sorted(names)],
-                         capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    print(run.stdout)
+    print(oracle.ask(ROOT / "tests/ops/run_matrix.py", BUILD, out, *sorted(names), timeout=900))
 
 
 @pytest.fixture(scope="session")
-def oracle(request):
-    if not (ROOT / ".venv-oracle/bin/python").exists():
+def answers(request, tmp_path_factory):
+    if not oracle.PYTHON.exists():
         pytest.skip("no oracle: tools/bootstrap --oracle")
-    return dict(np.load(once("oracle.npz", lambda out: ask_paddle(out, chosen(request, "test_oracle"))), allow_pickle=False))
+    made = once(tmp_path_factory, "oracle.npz", lambda out: ask_paddle(out, chosen(request, "test_oracle")))
+    return dict(np.load(made, allow_pickle=False))
 
 
 def recorded(results, case):
@@ -153,16 +132,16 @@ def recorded(results, case):
 
 
 @each([op for op in TABLE if op["oracle"] != "none" and not isinstance(op["skip"], str)])
-def test_oracle(op, oracle):
-    if op["name"] not in oracle["functions"]:
+def test_oracle(op, answers):
+    if op["name"] not in answers["functions"]:
         return verdict(op, "oracle", ["oracle.py has no function for it, and the table does not say oracle: none"])
     problems, tried, imprecise = [], 0, {d for name, d in PRECISION if name == op["name"]}
     for case in cases(op):
         if not case.sample.get("oracle", True):
             continue
-        expected = recorded(oracle, case)
+        expected = recorded(answers, case)
         if expected is None:
-            if case.id + "!" not in oracle:
+            if case.id + "!" not in answers:
                 problems.append(f"{case.id}: Paddle returned nothing")
             continue
         tried += 1
@@ -176,7 +155,7 @@ def test_oracle(op, oracle):
         elif allowed > usual and attempt(case, lambda: check(case, runner.call(case), expected, usual)):
             imprecise.discard(case.dtype)
     if not tried:
-        problems.append("Paddle refused every case: " + str(next((v for k, v in oracle.items() if k.startswith(
+        problems.append("Paddle refused every case: " + str(next((v for k, v in answers.items() if k.startswith(
             op["name"] + "/")), "")))
     problems += [f"precision.txt has '{op['name']} {d}', which is not needed: remove the line" for d in imprecise]
     verdict(op, "oracle", problems)

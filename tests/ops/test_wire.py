@@ -3,17 +3,16 @@ in another process, gradient ops included; axes are counted from either end. So 
 them, in which a gradient op stands behind its forward op. What Paddle cannot run is a line of tests/ops/wire.txt with its
 reason; one that is no longer true fails."""
 import pickle
-import subprocess
 
 import numpy as np
 import pytest
 
 import matrix
+import oracle
 import runner
-from conftest import ROOT
+from conftest import ROOT, once
 from proa import _core
-from test_ops import (CAPTURABLE, DIFFERENTIABLE, PRECISION, attempt, captured, chosen, flatten, float_inputs, gradient_cases, once,
-                      weighted)
+from test_ops import (CAPTURABLE, DIFFERENTIABLE, PRECISION, attempt, captured, chosen, flatten, float_inputs, gradient_cases, weighted)
 
 WRITTEN = [op for op in CAPTURABLE if op["wires"] and "saved" not in (op["skip"] or {})]
 AXES = ("axis", "axes", "dim", "dims", "axis1", "axis2", "dim1", "dim2", "start_axis", "stop_axis", "begin_norm_axis", "perm",
@@ -155,17 +154,16 @@ def make(out, names):
             export(case.id + "/gradient", lambda: trained(case))
     listed = out.with_suffix(".list")
     listed.write_bytes(pickle.dumps(programs))
-    run = subprocess.run([ROOT / ".venv-oracle/bin/python", ROOT / "tests/ops/run_wire.py", listed, out], capture_output=True,
-                         text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
+    oracle.ask(ROOT / "tests/ops/run_wire.py", listed, out, timeout=900)
     out.write_bytes(pickle.dumps({**problems, **pickle.loads(out.read_bytes())}))
 
 
 @pytest.fixture(scope="session")
-def answers(request):
-    if not (ROOT / ".venv-oracle/bin/python").exists():
+def answers(request, tmp_path_factory):
+    if not oracle.PYTHON.exists():
         pytest.skip("no oracle: tools/bootstrap --oracle")
-    return pickle.loads(once("wire.pickle", lambda out: make(out, chosen(request, "test_wire", "test_backward"))).read_bytes())
+    made = once(tmp_path_factory, "wire.pickle", lambda out: make(out, chosen(request, "test_wire", "test_backward")))
+    return pickle.loads(made.read_bytes())
 
 
 def widened(bits):

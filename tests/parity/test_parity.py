@@ -11,37 +11,42 @@ import sys
 import pytest
 
 import compare
+import oracle
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
-ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
 MODULES = sorted((HERE / "cases").glob("*.py"))
 
 
-def outcomes(command, module, out, env):
-    return ran([*command, str(HERE / "run_cases.py"), str(module), str(out)], out, env)
-
-
-def ran(command, out, env):
-    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=600, cwd=out.parent)
+def ran(done, out):
+    """Reads the answers of a program that has ended."""
     if done.returncode:
-        pytest.fail(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}")
+        pytest.fail(f"{' '.join(map(str, done.args))} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}")
     return pickle.loads(out.read_bytes())
 
 
+def on_proa(*words, cwd, **env):
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "FLAGS_paddle_num_threads": "2", **env}
+    return subprocess.run([sys.executable, "-m", "proa", *map(str, words)], env=env, text=True, capture_output=True,
+                          timeout=600, cwd=cwd)
+
+
 def sides(tmp_path):
-    """(command, environment) of real Paddle and of Proa; each has a folder for its temporary files."""
-    env = dict(os.environ, FLAGS_paddle_num_threads="2", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1")
-    for name in ("theirs", "ours"):
+    """For real Paddle and for Proa, a function that runs a program there and reads its answers: side(program, argument, out)."""
+    def side(run, name):
         (tmp_path / name).mkdir()
-    return (([ORACLE], {**env, "TMPDIR": str(tmp_path / "theirs")}),
-            ([sys.executable, "-m", "proa"], {**env, "TMPDIR": str(tmp_path / "ours"), "PYTHONPATH": str(BUILD / "python")}))
+        return lambda program, argument, out: ran(run(HERE / program, argument, out, cwd=out.parent,
+                                                      TMPDIR=str(tmp_path / name)), out)
+
+    def on_paddle(*words, **options):
+        return oracle.run(*words, timeout=600, PYTHONWARNINGS="", FLAGS_paddle_num_threads="2", **options)
+    return side(on_paddle, "theirs"), side(on_proa, "ours")
 
 
 def exchanged(side, folder, out):
     """The models that the other side's cases left behind, on this one: lines on those that answer otherwise."""
-    found = ran([*side[0], str(HERE / "exchange.py"), str(folder), str(out)], out, side[1])
+    found = side("exchange.py", folder, out)
     bad = []
     for name, (got, want) in found.items():
         pairs = zip(got, want) if not isinstance(got, str) and len(got) == len(want) else ()
@@ -56,8 +61,8 @@ def exchanged(side, folder, out):
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.stem)
 def test_parity(module, tmp_path):
     theirs, ours = sides(tmp_path)
-    want = outcomes(theirs[0], module, tmp_path / "paddle", theirs[1])
-    got = outcomes(ours[0], module, tmp_path / "proa", ours[1])
+    want = theirs("run_cases.py", module, tmp_path / "paddle")
+    got = ours("run_cases.py", module, tmp_path / "proa")
     assert list(got) == list(want)
     wrong = {name: compare.verdict(got[name], want[name]) for name in want}
     agreed = sorted({n for name in want if not wrong[name] for n in want[name]["names"]})

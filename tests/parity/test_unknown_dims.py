@@ -1,11 +1,8 @@
 """Every public function that a parity case calls with tensors, and every layer, with all dims None: exported, reloaded and
 run at two other sizes it agrees with eager execution. What cannot stands in unknown_dims.txt, with the reason."""
-import os
-import sys
-
 import pytest
 
-from test_parity import BUILD, HERE, MODULES, ROOT, ran
+from test_parity import HERE, MODULES, ROOT, on_proa, ran
 
 LIST = HERE / "unknown_dims.txt"
 # These train, run whole models, look at memory or are in static mode; the functions that they call have cases in other modules.
@@ -28,11 +25,8 @@ def listed(module):
 
 @pytest.mark.parametrize("module", AUDITED, ids=lambda m: m.stem)
 def test_unknown_dims(module, tmp_path):
-    env = dict(os.environ, FLAGS_paddle_num_threads="2", PYTHONDONTWRITEBYTECODE="1", TMPDIR=str(tmp_path),
-               PYTHONPATH=str(BUILD / "python"))
     out = tmp_path / "found"
-    found = ran([sys.executable, "-W", "ignore", "-m", "proa", str(HERE / "unknown_dims.py"), str(module), str(out)],
-                out, env)
+    found = ran(on_proa(HERE / "unknown_dims.py", module, out, cwd=tmp_path, TMPDIR=str(tmp_path), PYTHONWARNINGS="ignore"), out)
     known, bad = listed(module), []
     for name, outcomes in found.items():
         wrong = [(call, f"{what}: {text}") for call, what, text in outcomes if what != "agrees"]

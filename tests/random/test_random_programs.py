@@ -10,10 +10,10 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import judge
+import oracle
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
-ORACLE = ROOT / ".venv-oracle/bin/python"
 FIRST, COUNT = os.environ.get("PROA_RANDOM_SEEDS", "3000:8").split(":")
 RUN = pathlib.Path(__file__).parent / "run.py"
 CONFIGURATIONS = pathlib.Path(__file__).parent / "configurations.py"
@@ -30,8 +30,8 @@ def test_random_programs(kind, tmp_path):
     made, answers = tmp_path / "made", tmp_path / "answers"
     run([sys.executable, "-m", "proa", RUN, "make", made, kind, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
     programs = pickle.loads(made.read_bytes())
-    if ORACLE.exists() and kind not in ("float16", "bfloat16"):  # Paddle has few kernels of halves for CPUs
-        run([ORACLE, RUN, "answer", made, answers])
+    if oracle.PYTHON.exists() and kind not in ("float16", "bfloat16"):  # Paddle has few kernels of halves for CPUs
+        oracle.ask(RUN, "answer", made, answers, timeout=3600)
     against = pickle.loads(answers.read_bytes()) if answers.exists() else None
     found = [f"{p['id']} {what}: {line}\n{p['source']}" for p in programs for what, line in judge.differences(p, against)]
     assert not found, "\n".join(found)
@@ -42,8 +42,8 @@ def test_random_configurations(tmp_path):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     run([sys.executable, "-m", "proa", CONFIGURATIONS, ours, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
     made = pickle.loads(ours.read_bytes())
-    if ORACLE.exists():
-        run([ORACLE, CONFIGURATIONS, theirs, FIRST, COUNT])
+    if oracle.PYTHON.exists():
+        oracle.ask(CONFIGURATIONS, theirs, FIRST, COUNT, timeout=3600)
     paddles = pickle.loads(theirs.read_bytes()) if theirs.exists() else {}
     found = []
     for seed, (text, dtype, modes) in made.items():

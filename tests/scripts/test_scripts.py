@@ -15,11 +15,12 @@ import sys
 
 import pytest
 
+import oracle
+from conftest import NEEDS_PADDLE
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
-ORACLE = os.environ.get("PROA_ORACLE", str(ROOT / ".venv-oracle/bin/python"))
-COMMANDS = {"paddle": [ORACLE], "proa": [sys.executable, "-m", "proa"]}
 # the second half of a pair has a test of its own
 EXAMPLES = ROOT / "examples/python"
 FILES = {p.stem: p for folder in (HERE, EXAMPLES) for p in folder.glob("*.py")}
@@ -28,17 +29,17 @@ SCRIPTS = sorted(name for name in FILES
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)(?![\w])")
 TIME = re.compile(r"\d+m?u?s/step")
 
-pytestmark = pytest.mark.skipif(not os.path.exists(ORACLE), reason="real Paddle is not installed")
+pytestmark = NEEDS_PADDLE
 
 
 def run(who, name, folder):
     """The script's output; fails the test if the script failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    env = dict(os.environ, FLAGS_paddle_num_threads="1", GLOG_minloglevel="2", PYTHONDONTWRITEBYTECODE="1",
-               PYTHONWARNINGS="ignore", PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}" if who == "proa" else str(EXAMPLES))
+    env = dict(os.environ, FLAGS_paddle_num_threads="1", PYTHONDONTWRITEBYTECODE="1",
+               PYTHONWARNINGS="ignore", PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}")
     # real Paddle waits for ever after some errors, for instance one in a data set
-    done = subprocess.run([*COMMANDS[who], str(FILES[name])], cwd=folder, env=env, text=True,
-                          capture_output=True, timeout=120)
+    done = oracle.run(FILES[name], cwd=folder, timeout=120, PYTHONPATH=str(EXAMPLES)) if who == "paddle" else subprocess.run(
+        [sys.executable, "-m", "proa", str(FILES[name])], cwd=folder, env=env, text=True, capture_output=True, timeout=120)
     if done.returncode:
         pytest.fail(f"{name} under {who} ended with {done.returncode}:\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
     text = TIME.sub("#/step", done.stdout.replace(str(folder), ".").replace("proa.", "paddle."))

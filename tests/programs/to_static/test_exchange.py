@@ -1,7 +1,6 @@
 """Models saved here are loaded by real Paddle (jit.load and the predictor), and the other way round; loaded ones are
 fine-tuned with the losses of real Paddle's own training. (Real Paddle 2.6.2 gives a loaded layer no gradients.)"""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -10,35 +9,42 @@ import numpy as np
 import pytest
 
 import conftest
+import oracle
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORACLE = conftest.ROOT / ".venv-oracle" / "bin" / "python"
 PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "gpt_step", "bilstm", "yolo", "ssd"]
 CONTROL = ["breaking_for", "plain_control", "seq2seq", "two_way"]
 THEIRS = [*PLAIN, "plain_control", "seq2seq"]
 TUNED = ["lenet", "gpt", "gpt_step", "bilstm", "plain_control"]
 
-pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="real Paddle is not installed")
+pytestmark = conftest.NEEDS_PADDLE
 
 
 def run(side, action, folder, names):
-    env = dict(os.environ, PYTHONPATH=conftest.PACKAGE if side == "proa" else "", GLOG_minloglevel="3")
-    done = subprocess.run([str(ORACLE) if side == "paddle" else sys.executable, str(HERE / "exchange.py"), side, action,
-                           str(folder), *names], env=env, capture_output=True, text=True, timeout=300)
+    words = HERE / "exchange.py", side, action, folder, *names
+    done = oracle.run(*words) if side == "paddle" else subprocess.run([sys.executable, *words], capture_output=True,
+                                                                      text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().split("\n")[-1])
 
 
+def saved_once(factory, side, names):
+    """(folder, {model: whether it answers as before it was saved})."""
+    def save(folder):
+        folder.mkdir()
+        (folder / "said.json").write_text(json.dumps(run(side, "save", folder, names)))
+    folder = conftest.once(factory, f"saved-by-{side}", save)
+    return folder, json.loads((folder / "said.json").read_text())
+
+
 @pytest.fixture(scope="session")
 def ours(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ours")
-    return folder, run("proa", "save", folder, PLAIN + CONTROL)
+    return saved_once(tmp_path_factory, "proa", PLAIN + CONTROL)
 
 
 @pytest.fixture(scope="session")
 def theirs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("theirs")
-    return folder, run("paddle", "save", folder, THEIRS)
+    return saved_once(tmp_path_factory, "paddle", THEIRS)
 
 
 def check(results, limit=1e-5):
