@@ -34,6 +34,17 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused)
     return PyLong_FromLongLong(proa_memory_get_stats().live_bytes);
 }
 
+/* peak_bytes(reset): the most bytes since the last reset; `reset` begins again at live_bytes. */
+static PyObject *peak_bytes(PyObject *module, PyObject *reset)
+{
+    (void)module;
+    int again = PyObject_IsTrue(reset);
+    if (again < 0) return NULL;
+    long long peak = proa_memory_get_stats().peak_bytes;
+    if (again) proa_memory_reset_peak();
+    return PyLong_FromLongLong(peak);
+}
+
 /* set_memory_cap(bytes): limits the memory allocated at one time; 0: no limit. */
 static PyObject *set_memory_cap(PyObject *module, PyObject *arg)
 {
@@ -123,6 +134,7 @@ static PyMethodDef functions[] = {
     {"set_flag", set_flag, METH_VARARGS, "Sets a FLAGS_ value."},
     {"set_threads", set_threads, METH_O, "Threads that kernels use."},
     {"live_bytes", live_bytes, METH_NOARGS, "Bytes handed out by the allocator."},
+    {"peak_bytes", peak_bytes, METH_O, "The most bytes handed out since the last reset; true resets."},
     {"set_memory_cap", set_memory_cap, METH_O, "Live bytes allowed; more is a MemoryError. 0: no cap."},
     {"build_info", build_info, METH_NOARGS, "What this build has."},
     {"get_flag", get_flag, METH_O, "The value of a FLAGS_ setting."},

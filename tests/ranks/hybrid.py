@@ -66,8 +66,8 @@ def launch(ranks, cases, steps):
                               str(HERE / "_hybrid.py"), "--steps", str(steps), *map(text_of, cases)], check=False, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"})
-    lines = [line for line in job.stdout.splitlines() if not line.startswith("LAUNCH")]
-    print(*(lines if job.returncode else lines[:len(cases)]), sep="\n", flush=True)
+    lines = [line for line in job.stdout.splitlines() if job.returncode or "model=" in line]
+    print(*lines, sep="\n", flush=True)
     if job.returncode:
         print("failed, of", *map(text_of, cases), sep="\n    ", flush=True)
     return job.returncode != 0

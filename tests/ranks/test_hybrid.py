@@ -248,8 +248,35 @@ refused(NotImplementedError, ["Lamb", "mp_degree"],
         lambda: fleet.distributed_optimizer(paddle.optimizer.Lamb(0.1, parameters=net.parameters())))
 hcg = begin(pp=2)
 layers = PipelineLayer([LayerDesc(nn.Linear, 4, 4), LayerDesc(nn.Linear, 4, 4)], topology=hcg.topology())
+layers.add_sublayer("norm", nn.SyncBatchNorm(4))
+refused(ValueError, ["SyncBatchNorm", "pp_degree"], lambda: fleet.distributed_model(layers))
+other = PipelineLayer([nn.Linear(4, 4), nn.Linear(4, 4)], topology=fleet.CommunicateTopology(["pipe", "model"], [1, 2]))
+refused(ValueError, ["topology", "pp_degree"], lambda: fleet.distributed_model(other))
 refused(ValueError, ["p_g_os", "pp_degree"], lambda: group_sharded_parallel(layers, sgd(layers), "p_g_os"))
 """
+
+
+SCALED = FLEET + """
+from proa.amp.auto_cast import allow_on_cpu
+allow_on_cpu("float16")  # a scaler that is on
+hcg = begin(mp=2, pp=2)
+w = np.random.RandomState(0).uniform(-1, 1, [4, 4]).astype("float32")
+x, y = np.ones([4, 4], "float32"), np.zeros([4, 4], "float32")
+layers = PipelineLayer([LayerDesc(nn.Linear, 4, 4), LayerDesc(nn.Linear, 4, 4)], num_stages=2, loss_fn=lambda out, y: ((out - y) ** 2).mean())
+assert layers._stage_id == hcg.get_stage_id() == rank // 2  # fleet's topology, not one of its own
+layers.parameters()[0].set_value(w)
+opt = paddle.optimizer.SGD(0.1, parameters=layers.parameters())
+model, opt = fleet.distributed_model(layers), fleet.distributed_optimizer(opt)
+scaler = fleet.distributed_scaler(paddle.amp.GradScaler())
+with paddle.amp.auto_cast(dtype="bfloat16"):  # in which a scaler is of no use: it turns itself off
+    losses = [float(model.train_batch([paddle.to_tensor(x), paddle.to_tensor(y)], opt, scaler=scaler)) for _ in range(4)]
+assert not scaler.is_enable() and losses[3] < losses[0]
+print("ok", rank)
+"""
+
+
+def test_a_scaler_turns_off_on_all_stages(tmp_path):
+    assert passes(tmp_path, 4, SCALED, environment={**QUIET, "PROA_TIMEOUT": "20"}).count("ok") == 4
 
 
 def test_what_does_not_go_together_names_both(tmp_path):

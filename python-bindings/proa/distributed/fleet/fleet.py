@@ -169,6 +169,11 @@ class Fleet:
         hcg, strategy = self.get_hybrid_communicate_group(), self._user_defined_strategy
         if hcg.nranks < 2:
             return model
+        if hcg.get_sep_parallel_world_size() > 1:
+            raise NotImplementedError("distributed_model: segments (sep_degree > 1) are not there; set sep_degree to 1")
+        if strategy.sync_batch_norm and hcg.get_pipe_parallel_world_size() > 1:
+            raise ValueError("distributed_model: sync_batch_norm, whose statistics are over all ranks, does not go with stages (pp_degree), "
+                             "which run at different times; turn it off")
         if strategy.sync_batch_norm:
             from ...nn import SyncBatchNorm
             model = SyncBatchNorm.convert_sync_batchnorm(model)
@@ -179,9 +184,7 @@ class Fleet:
             return TensorParallel(model, hcg, strategy)
         if parallel == ParallelMode.SHARDING_PARALLEL:
             return ShardingParallel(model, hcg, strategy)
-        if parallel == ParallelMode.PIPELINE_PARALLEL:
-            return PipelineParallel(model, hcg, strategy)
-        raise NotImplementedError("distributed_model: segments (sep_degree > 1) are not there; set sep_degree to 1")
+        return PipelineParallel(model, hcg, strategy)
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer for the job: it averages gradients where the model does not, and clips over all ranks."""

@@ -183,8 +183,12 @@ def _using(forward_func, layer):
 
 
 def _default_topology(stages):
+    """fleet's topology if it has as many stages; else the ranks one behind the other in stages."""
     from ...group import get_world_size
     from ..base.topology import CommunicateTopology
+    from ..fleet import fleet
+    if fleet._topology is not None and "pipe" in fleet._topology.get_hybrid_group_names() and fleet._topology.get_dim("pipe") == stages:
+        return fleet._topology
     world = get_world_size()
     if world % stages:
         raise AssertionError(f"PipelineLayer: {world} processes do not divide into {stages} stages")

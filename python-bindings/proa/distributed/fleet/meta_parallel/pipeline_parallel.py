@@ -1,6 +1,7 @@
 """PipelineParallel: trains a PipelineLayer by a schedule of micro-batches."""
 from .... import _core
 from ....autograd import backward
+from ....nn import SyncBatchNorm
 from ... import communication as _c
 from .p2p import Neighbors
 from .pipeline_schedule import SCHEDULES
@@ -13,6 +14,17 @@ def _tensors(value):
 
 def _as_input(tensors):
     return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+
+def _check(layers, hcg):
+    """Refuses layers that were built for another topology, or that would wait for ranks of other stages."""
+    has, needs = (layers._num_stages, layers._stage_id), (hcg.get_pipe_parallel_world_size(), hcg.get_stage_id())
+    if has != needs:
+        raise ValueError(f"PipelineParallel: the PipelineLayer has {has[0]} stages, and this rank was given stage {has[1]}; fleet's topology "
+                         f"(pp_degree) has {needs[0]}, and this rank is of stage {needs[1]}; give PipelineLayer topology=hcg.topology()")
+    if needs[0] > 1 and any(isinstance(layer, SyncBatchNorm) for layer in layers.sublayers(include_self=True)):
+        raise ValueError("PipelineParallel: SyncBatchNorm (sync_batch_norm), whose statistics are over all ranks, does not go with stages "
+                         "(pp_degree), which run at different times; use BatchNorm or GroupNorm")
 
 
 class PipelineParallel(MetaParallelBase):
@@ -29,6 +41,7 @@ class PipelineParallel(MetaParallelBase):
         if configs["schedule_mode"] not in SCHEDULES:
             raise ValueError(f"PipelineParallel: schedule_mode must be one of {sorted(SCHEDULES)}, got {configs['schedule_mode']!r}")
         self.num_stages, self.stage_id = layers._num_stages, hcg.get_stage_id()
+        _check(layers, hcg)
         self._chunks = layers.get_num_virtual_stages()
         self.steps = SCHEDULES[configs["schedule_mode"]](self.stage_id, self.num_stages, self.accumulate_steps, self._chunks)
         self._neighbors = Neighbors(hcg)
@@ -105,6 +118,8 @@ class PipelineParallel(MetaParallelBase):
     def forward_backward_pipeline(self, data, scaler=None):
         """Runs the schedule; returns the mean loss, on every stage."""
         self._check(data)
+        if scaler is not None and scaler.is_enable():
+            scaler.scale(_core.full([1], 0.0, _core.float32))  # a precision that turns it off does so on all stages
         self.total_loss, waiting = None, {}
         for kind, index, chunk in self.steps:
             if kind == "F":
