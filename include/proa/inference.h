@@ -35,6 +35,13 @@ typedef struct proa_config proa_config;
     X(SPECIFY_INPUT_NAMES, 0, "kept; inputs always have names")                                 \
     X(PARTIAL_RELEASE, 0, "kept; nothing of a config outlives it")                              \
     X(LITE_ENGINE, 0, "kept; there is no Paddle Lite")                                          \
+    X(TENSORRT_OSS, 0, "kept, as the next five: there is no TensorRT")                          \
+    X(TENSORRT_DLA, 0, "layers on DLA cores")                                                   \
+    X(TENSORRT_SHAPES, 0, "ranges of dynamic shapes were given")                                \
+    X(TENSORRT_TUNED, 0, "ranges of dynamic shapes are in a file")                              \
+    X(TENSORRT_BUILD_AT_RUNTIME, 0, "shapes outside the ranges build an engine")                \
+    X(SHAPES_COLLECTED, 0, "kept; nothing is written to SHAPE_PATH")                            \
+    X(STREAM_OF_THREAD, 0, "kept; a predictor has a stream of its own")                         \
     X(GPU_POOL_MB, 100, "kept; a device's pool grows as it is needed")
 
 typedef enum proa_config_number {

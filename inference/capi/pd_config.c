@@ -115,19 +115,26 @@ void(PD_ConfigEnableMemoryOptim)(PD_Config *config, PD_Bool x)
 }
 
 /* X(function, number) */
-#define ASKS(X)                                 \
-    X(UseFcPadding, FC_PADDING)                 \
-    X(IrOptim, IR_OPTIM)                        \
-    X(MkldnnEnabled, ONEDNN)                    \
-    X(MkldnnQuantizerEnabled, ONEDNN_QUANTIZER) \
-    X(MkldnnBfloat16Enabled, ONEDNN_BFLOAT16)   \
-    X(MkldnnInt8Enabled, ONEDNN_INT8)           \
-    X(MemoryOptimEnabled, MEMORY_OPTIM)         \
-    X(ProfileEnabled, PROFILE)                  \
-    X(IsValid, VALID)                           \
-    X(LiteEngineEnabled, LITE_ENGINE)           \
-    X(UseFeedFetchOpsEnabled, FEED_FETCH_OPS)   \
-    X(SpecifyInputName, SPECIFY_INPUT_NAMES)
+#define ASKS(X)                                          \
+    X(UseFcPadding, FC_PADDING)                          \
+    X(IrOptim, IR_OPTIM)                                 \
+    X(MkldnnEnabled, ONEDNN)                             \
+    X(MkldnnQuantizerEnabled, ONEDNN_QUANTIZER)          \
+    X(MkldnnBfloat16Enabled, ONEDNN_BFLOAT16)            \
+    X(MkldnnInt8Enabled, ONEDNN_INT8)                    \
+    X(MemoryOptimEnabled, MEMORY_OPTIM)                  \
+    X(ProfileEnabled, PROFILE)                           \
+    X(IsValid, VALID)                                    \
+    X(LiteEngineEnabled, LITE_ENGINE)                    \
+    X(UseFeedFetchOpsEnabled, FEED_FETCH_OPS)            \
+    X(SpecifyInputName, SPECIFY_INPUT_NAMES)             \
+    X(TensorRtOssEnabled, TENSORRT_OSS)                  \
+    X(TensorRtDlaEnabled, TENSORRT_DLA)                  \
+    X(TensorRtDynamicShapeEnabled, TENSORRT_SHAPES)      \
+    X(TunedTensorRtDynamicShape, TENSORRT_TUNED)         \
+    X(TrtAllowBuildAtRuntime, TENSORRT_BUILD_AT_RUNTIME) \
+    X(ShapeRangeInfoCollected, SHAPES_COLLECTED)         \
+    X(ThreadLocalStreamEnabled, STREAM_OF_THREAD)
 #define PD_X(F, NAME) \
     PD_Bool PD_Config##F(PD_Config *config) { return get("PD_Config" #F, config, PROA_CONFIG_##NAME) != 0; }
 ASKS(PD_X)
@@ -360,28 +367,18 @@ static void absent(PD_Config *c, const char *who, const char *what, atomic_bool 
             proa_config_device(c->config));
 }
 
-/* X(function, (further parameters), (void) of them, what) */
-#define NOT_THERE(X)                                                                                       \
-    X(EnableNpu, (PD_Config * config, int32_t id), (void)id, "NPU")                                        \
-    X(EnableCudnn, (PD_Config * config), (void)0, "cuDNN switch")                                          \
-    X(EnableTensorRtEngine,                                                                                \
-      (PD_Config * config, int64_t bytes, int32_t batch, int32_t least, PD_PrecisionType precision,        \
-       PD_Bool use_static, PD_Bool calibrates),                                                            \
-      ((void)bytes, (void)batch, (void)least, (void)precision, (void)use_static, (void)calibrates),        \
-      "TensorRT")                                                                                          \
-    X(SetTrtDynamicShapeInfo,                                                                              \
-      (PD_Config * config, size_t n, const char **names, size_t *ranks, int32_t **least, int32_t **most,   \
-       int32_t **best, PD_Bool no_fp16),                                                                   \
-      ((void)n, (void)names, (void)ranks, (void)least, (void)most, (void)best, (void)no_fp16), "TensorRT") \
-    X(EnableTensorRtOSS, (PD_Config * config), (void)0, "TensorRT")                                        \
-    X(EnableVarseqlen, (PD_Config * config), (void)0, "TensorRT")                                          \
-    X(EnableTensorRtDla, (PD_Config * config, int32_t core), (void)core, "TensorRT")                       \
-    X(EnableTunedTensorRtDynamicShape, (PD_Config * config, const char *path, PD_Bool build),              \
-      ((void)path, (void)build), "TensorRT")                                                               \
-    X(EnableGpuMultiStream, (PD_Config * config), (void)0, "stream of each thread")                        \
-    X(EnableONNXRuntime, (PD_Config * config), (void)0, "ONNX Runtime")                                    \
-    X(DisableONNXRuntime, (PD_Config * config), (void)0, "ONNX Runtime")                                   \
-    X(EnableORTOptimization, (PD_Config * config), (void)0, "ONNX Runtime")                                \
+/* X(function, (further parameters), (void) of them, what); those below store a number as well */
+#define NOT_THERE(X)                                                                                \
+    X(EnableNpu, (PD_Config * config, int32_t id), (void)id, "NPU")                                 \
+    X(EnableCudnn, (PD_Config * config), (void)0, "cuDNN switch")                                   \
+    X(EnableTensorRtEngine,                                                                         \
+      (PD_Config * config, int64_t bytes, int32_t batch, int32_t least, PD_PrecisionType precision, \
+       PD_Bool use_static, PD_Bool calibrates),                                                     \
+      ((void)bytes, (void)batch, (void)least, (void)precision, (void)use_static, (void)calibrates), \
+      "TensorRT")                                                                                   \
+    X(EnableONNXRuntime, (PD_Config * config), (void)0, "ONNX Runtime")                             \
+    X(DisableONNXRuntime, (PD_Config * config), (void)0, "ONNX Runtime")                            \
+    X(EnableORTOptimization, (PD_Config * config), (void)0, "ONNX Runtime")                         \
     X(SetExecStream, (PD_Config * config, void *stream), (void)stream, "stream of the caller's")
 #define PD_X(F, parameters, unused, what)            \
     void PD_Config##F parameters                     \
@@ -392,6 +389,40 @@ static void absent(PD_Config *c, const char *who, const char *what, atomic_bool 
     }
 NOT_THERE(PD_X)
 #undef PD_X
+
+/* X(function, (further parameters), (void) of them, what, number) */
+#define KEPT_AND_SAID(X)                                                                                   \
+    X(SetTrtDynamicShapeInfo,                                                                              \
+      (PD_Config * config, size_t n, const char **names, size_t *ranks, int32_t **least, int32_t **most,   \
+       int32_t **best, PD_Bool no_fp16),                                                                   \
+      ((void)n, (void)names, (void)ranks, (void)least, (void)most, (void)best, (void)no_fp16), "TensorRT", \
+      TENSORRT_SHAPES)                                                                                     \
+    X(EnableTensorRtOSS, (PD_Config * config), (void)0, "TensorRT", TENSORRT_OSS)                          \
+    X(EnableVarseqlen, (PD_Config * config), (void)0, "TensorRT", TENSORRT_OSS)                            \
+    X(EnableTensorRtDla, (PD_Config * config, int32_t core), (void)core, "TensorRT", TENSORRT_DLA)         \
+    X(EnableGpuMultiStream, (PD_Config * config), (void)0, "stream of each thread", STREAM_OF_THREAD)
+#define PD_X(F, parameters, unused, what, NAME)                         \
+    void PD_Config##F parameters                                        \
+    {                                                                   \
+        static atomic_bool said;                                        \
+        unused;                                                         \
+        absent(config, "PD_Config" #F, what, &said);                    \
+        if (config) set("PD_Config" #F, config, PROA_CONFIG_##NAME, 1); \
+    }
+KEPT_AND_SAID(PD_X)
+#undef PD_X
+
+void PD_ConfigEnableTunedTensorRtDynamicShape(PD_Config *config, const char *path, PD_Bool build)
+{
+    static atomic_bool said;
+    const char *who = "PD_ConfigEnableTunedTensorRtDynamicShape";
+    absent(config, who, "TensorRT", &said);
+    if (!pd_begin(who, config)) return;
+    proa_config_set_text(config->config, PROA_CONFIG_SHAPE_PATH, path);
+    proa_config_set(config->config, PROA_CONFIG_TENSORRT_TUNED, 1);
+    proa_config_set(config->config, PROA_CONFIG_TENSORRT_BUILD_AT_RUNTIME, build != 0);
+    pd_end(pd_is_quiet(config));
+}
 
 void(PD_ConfigEnableXpu)(PD_Config *config, int32_t l3_workspace_size, PD_Bool locked, PD_Bool autotune,
                          const char *autotune_file, const char *precision, PD_Bool adaptive_seqlen,
@@ -420,6 +451,7 @@ void PD_ConfigCollectShapeRangeInfo(PD_Config *config, const char *shape_range_i
     absent(config, "PD_ConfigCollectShapeRangeInfo", "TensorRT", &said);
     if (!pd_begin("PD_ConfigCollectShapeRangeInfo", config)) return;
     proa_config_set_text(config->config, PROA_CONFIG_SHAPE_PATH, shape_range_info_path);
+    proa_config_set(config->config, PROA_CONFIG_SHAPES_COLLECTED, 1);
     pd_end(pd_is_quiet(config));
 }
 
@@ -432,21 +464,14 @@ const char *PD_ConfigShapeRangeInfoPath(PD_Config *config)
 }
 
 /* X(type, function) */
-#define NEVER(X)                            \
-    X(PD_Bool, UseXpu)                      \
-    X(PD_Bool, UseNpu)                      \
-    X(PD_Bool, CudnnEnabled)                \
-    X(PD_Bool, TensorRtEngineEnabled)       \
-    X(PD_Bool, TensorRtOssEnabled)          \
-    X(PD_Bool, TensorRtDlaEnabled)          \
-    X(PD_Bool, TensorRtDynamicShapeEnabled) \
-    X(PD_Bool, TunedTensorRtDynamicShape)   \
-    X(PD_Bool, TrtAllowBuildAtRuntime)      \
-    X(PD_Bool, ShapeRangeInfoCollected)     \
-    X(PD_Bool, ThreadLocalStreamEnabled)    \
-    X(PD_Bool, ONNXRuntimeEnabled)          \
-    X(int32_t, XpuDeviceId)                 \
-    X(int32_t, NpuDeviceId)                 \
+#define NEVER(X)                      \
+    X(PD_Bool, UseXpu)                \
+    X(PD_Bool, UseNpu)                \
+    X(PD_Bool, CudnnEnabled)          \
+    X(PD_Bool, TensorRtEngineEnabled) \
+    X(PD_Bool, ONNXRuntimeEnabled)    \
+    X(int32_t, XpuDeviceId)           \
+    X(int32_t, NpuDeviceId)           \
     X(float, FractionOfGpuMemoryForPool)
 #define PD_X(T, F)                        \
     T PD_Config##F(PD_Config *config)     \

@@ -372,17 +372,21 @@ START_TEST(devices_that_are_not_there)
     const char *names[] = {"x"};
     int32_t dims[] = {1, 3}, *shapes[] = {dims};
     size_t rank[] = {2};
-    PD_ConfigSetTrtDynamicShapeInfo(c, 1, names, rank, shapes, shapes, shapes, FALSE);
     IS(TensorRtDynamicShapeEnabled, FALSE);
-    PD_ConfigEnableTensorRtOSS(c), PD_ConfigEnableVarseqlen(c), IS(TensorRtOssEnabled, FALSE);
-    PD_ConfigEnableTensorRtDla(c, 0), IS(TensorRtDlaEnabled, FALSE);
-    PD_ConfigEnableTunedTensorRtDynamicShape(c, "shapes", TRUE);
+    PD_ConfigSetTrtDynamicShapeInfo(c, 1, names, rank, shapes, shapes, shapes, FALSE);
+    IS(TensorRtDynamicShapeEnabled, TRUE);
+    IS(TensorRtOssEnabled, FALSE), PD_ConfigEnableTensorRtOSS(c), IS(TensorRtOssEnabled, TRUE);
+    PD_ConfigEnableVarseqlen(c), IS(TensorRtOssEnabled, TRUE);
+    IS(TensorRtDlaEnabled, FALSE), PD_ConfigEnableTensorRtDla(c, 0), IS(TensorRtDlaEnabled, TRUE);
     IS(TunedTensorRtDynamicShape, FALSE), IS(TrtAllowBuildAtRuntime, FALSE);
-    PD_ConfigCollectShapeRangeInfo(c, "shapes"), IS(ShapeRangeInfoCollected, FALSE);
+    PD_ConfigEnableTunedTensorRtDynamicShape(c, "shapes", TRUE);
+    IS(TunedTensorRtDynamicShape, TRUE), IS(TrtAllowBuildAtRuntime, TRUE);
+    IS(ShapeRangeInfoCollected, FALSE), PD_ConfigCollectShapeRangeInfo(c, "shapes"),
+        IS(ShapeRangeInfoCollected, TRUE);
     char *path = (char *)(uintptr_t)PD_ConfigShapeRangeInfoPath(c);
     ck_assert_str_eq(path, "shapes");
     free(path);
-    PD_ConfigEnableGpuMultiStream(c), IS(ThreadLocalStreamEnabled, FALSE);
+    PD_ConfigEnableGpuMultiStream(c), IS(ThreadLocalStreamEnabled, TRUE);
     PD_ConfigEnableONNXRuntime(c), PD_ConfigEnableORTOptimization(c), IS(ONNXRuntimeEnabled, FALSE);
     PD_ConfigDisableONNXRuntime(c), PD_ConfigSetExecStream(c, NULL);
     char type[] = "nothing";

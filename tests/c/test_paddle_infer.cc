@@ -72,6 +72,16 @@ static void settings(const std::string &prefix)
     config.EnableMemoryOptim();
     config.EnableUseGpu(100, 0);
     config.EnableTensorRtEngine(1 << 20, 1, 5, paddle_infer::PrecisionType::kHalf, false, false);
+    CHECK(!config.tensorrt_oss_enabled() && !config.tensorrt_dla_enabled());
+    config.EnableTensorRtOSS();
+    config.EnableTensorRtDLA(0);
+    config.SetTRTDynamicShapeInfo({{"x", {1, 3}}}, {{"x", {8, 3}}}, {{"x", {4, 3}}});
+    config.CollectShapeRangeInfo("shapes");
+    config.EnableTunedTensorRtDynamicShape("ranges", false);
+    CHECK(config.tensorrt_oss_enabled() && config.tensorrt_dla_enabled());
+    CHECK(config.tensorrt_dynamic_shape_enabled() && config.tuned_tensorrt_dynamic_shape());
+    CHECK(config.shape_range_info_collected() && config.shape_range_info_path() == "ranges");
+    CHECK(!config.trt_allow_build_at_runtime());
     config.SetMKLDNNOp({"conv2d"});
     config.EnableMkldnnInt8({"conv2d", "fc"});
     config.pass_builder()->DeletePass("conv_bn_fuse_pass");

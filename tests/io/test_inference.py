@@ -436,6 +436,26 @@ def test_devices_that_are_not_there(name, args):
         getattr(inference.Config(), name)(*args)
 
 
+def test_options_of_tensorrt():
+    """The C config stores them, so that a copy answers as the config that it was made of."""
+    asked = ("tensorrt_oss_enabled", "tensorrt_varseqlen_enabled", "tensorrt_dla_enabled", "tensorrt_dynamic_shape_enabled",
+             "tuned_tensorrt_dynamic_shape", "trt_allow_build_at_runtime", "shape_range_info_collected")
+    config = inference.Config()
+    assert not any(getattr(config, name)() for name in asked)
+    config.enable_tensorrt_oss()
+    config.enable_tensorrt_dla(0)
+    config.set_trt_dynamic_shape_info({"x": [1, 4]}, {"x": [8, 4]}, {"x": [2, 4]})
+    config.collect_shape_range_info("shapes")
+    config.enable_tuned_tensorrt_dynamic_shape("ranges", True)
+    config.exp_disable_tensorrt_ops(["conv2d"])
+    copy = inference.Config(config)
+    assert all(getattr(copy, name)() for name in asked) and copy.shape_range_info_path() == "ranges"
+    assert copy._core.names("TENSORRT_EXCLUDED") == ["conv2d"]
+    with pytest.warns(UserWarning, match="no ONNX Runtime"):
+        config.enable_onnxruntime()
+    assert not config.onnxruntime_enabled()
+
+
 def test_wrong_settings(saved):
     config = inference.Config()
     for name, argument in (("set_cpu_math_library_num_threads", "a"), ("delete_pass", 3), ("set_prog_file", 3)):

@@ -111,21 +111,6 @@ def _said(name, value, doc):
     return say
 
 
-def _option(name, doc):
-    """An option of TensorRT, which only its engine would look at."""
-    def keep(self, *args, **kwargs):
-        self._options.add(name)
-    keep.__doc__ = doc
-    return keep
-
-
-def _chosen(name, doc):
-    def ask(self):
-        return name in self._options
-    ask.__doc__ = doc
-    return ask
-
-
 class Config:
     """The model to load, and how it runs.
 
@@ -140,9 +125,9 @@ class Config:
 
     def __init__(self, *args):
         if len(args) == 1 and isinstance(args[0], Config):
-            self._core, self._options = args[0]._core.copy(), set(args[0]._options)
+            self._core = args[0]._core.copy()
             return
-        self._core, self._options = _core.InferenceConfig(), set()
+        self._core = _core.InferenceConfig()
         if args:
             self.set_model(*args)
 
@@ -263,10 +248,34 @@ class Config:
 
     enable_xpu = _no("XPU")
     enable_tensorrt_engine = _no("TensorRT")
-    enable_tensorrt_dla = _option("dla", "Accepted: there is no TensorRT that would use its DLA cores.")
-    enable_tensorrt_oss = enable_tensorrt_varseqlen = _option("oss", "Accepted: there is no TensorRT that would use its plug-ins.")
-    exp_disable_tensorrt_ops = _option("disabled", "Accepted: no operator runs in TensorRT.")
-    set_trt_dynamic_shape_info = _option("shapes", "Accepted: shapes are dynamic without it.")
+
+    def enable_tensorrt_dla(self, dla_core=0):
+        """Accepted: there is no TensorRT that would use its DLA cores."""
+        self._core.set("TENSORRT_DLA", 1)
+
+    enable_tensorrt_oss = enable_tensorrt_varseqlen = _said(
+        "TENSORRT_OSS", 1, "Accepted: there is no TensorRT that would use its plug-ins.")
+
+    def exp_disable_tensorrt_ops(self, ops):
+        """Accepted: no operator runs in TensorRT."""
+        self._core.set_names("TENSORRT_EXCLUDED", ops)
+
+    def set_trt_dynamic_shape_info(self, min_input_shape=None, max_input_shape=None, optim_input_shape=None,
+                                   disable_trt_plugin_fp16=False):
+        """Accepted: shapes are dynamic without it."""
+        self._core.set("TENSORRT_SHAPES", 1)
+
+    def collect_shape_range_info(self, path):
+        """Accepted: nothing is written, since there is no TensorRT that would read it."""
+        self._core.set("SHAPE_PATH", _path(path, "collect_shape_range_info"))
+        self._core.set("SHAPES_COLLECTED", 1)
+
+    def enable_tuned_tensorrt_dynamic_shape(self, path="", allow_build_at_runtime=True):
+        """Accepted: shapes are dynamic without it."""
+        self._core.set("SHAPE_PATH", _path(path, "enable_tuned_tensorrt_dynamic_shape"))
+        self._core.set("TENSORRT_TUNED", 1)
+        self._core.set("TENSORRT_BUILD_AT_RUNTIME", bool(allow_build_at_runtime))
+
     enable_quantizer = quantizer_config = _no("quantizer", "models run in their own precision")
     to_native_config = _no("NativeConfig", "create_predictor takes a Config")
     enable_dlnne = _no("DLNNE")
@@ -288,8 +297,23 @@ class Config:
     xpu_device_id = _constant(0, "0: there is no XPU.")
     fraction_of_gpu_memory_for_pool = _constant(0.0, "0: the pool grows as it is needed.")
     tensorrt_engine_enabled = _constant(False, "False: there is no TensorRT.")
-    tensorrt_dla_enabled = _chosen("dla", "What enable_tensorrt_dla said.")
-    tensorrt_oss_enabled = tensorrt_varseqlen_enabled = _chosen("oss", "What enable_tensorrt_oss said.")
+    tensorrt_dla_enabled = _asked("TENSORRT_DLA", "Whether enable_tensorrt_dla was called.")
+    tensorrt_oss_enabled = tensorrt_varseqlen_enabled = _asked("TENSORRT_OSS", "Whether enable_tensorrt_oss was called.")
+    tensorrt_dynamic_shape_enabled = _asked("TENSORRT_SHAPES", "Whether set_trt_dynamic_shape_info was called.")
+    tuned_tensorrt_dynamic_shape = _asked("TENSORRT_TUNED", "Whether enable_tuned_tensorrt_dynamic_shape was called.")
+    trt_allow_build_at_runtime = _asked("TENSORRT_BUILD_AT_RUNTIME", "What enable_tuned_tensorrt_dynamic_shape said.")
+    shape_range_info_collected = _asked("SHAPES_COLLECTED", "Whether collect_shape_range_info was called.")
+    shape_range_info_path = _asked("SHAPE_PATH", 'The file that was named last; "": none.', str)
+
+    def enable_onnxruntime(self):
+        """A warning: models run natively."""
+        warnings.warn("inference.Config.enable_onnxruntime: this build has no ONNX Runtime: models run natively")
+
+    def disable_onnxruntime(self):
+        """Accepted: models run natively."""
+
+    enable_ort_optimization = disable_onnxruntime
+    onnxruntime_enabled = _constant(False, "False: models run natively.")
 
     def enable_lite_engine(self, precision_mode=PrecisionType.Float32, zero_copy=False, passes_filter=(), ops_filter=()):
         """A warning: there is no Paddle Lite, and the model runs as it does without."""

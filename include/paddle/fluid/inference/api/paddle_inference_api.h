@@ -387,19 +387,27 @@ class AnalysisConfig
     void SetMKLDNNOp(std::unordered_set<std::string> ops) { list(PROA_CONFIG_ONEDNN_OPS, ops); }
     void SetBfloat16Op(std::unordered_set<std::string> ops) { list(PROA_CONFIG_BFLOAT16_OPS, ops); }
 
-#define PROA_ASKS(X)                              \
-    X(ir_optim, IR_OPTIM)                         \
-    X(mkldnn_enabled, ONEDNN)                     \
-    X(mkldnn_int8_enabled, ONEDNN_INT8)           \
-    X(mkldnn_bfloat16_enabled, ONEDNN_BFLOAT16)   \
-    X(mkldnn_quantizer_enabled, ONEDNN_QUANTIZER) \
-    X(enable_memory_optim, MEMORY_OPTIM)          \
-    X(profile_enabled, PROFILE)                   \
-    X(is_valid, VALID)                            \
-    X(use_fc_padding, FC_PADDING)                 \
-    X(specify_input_name, SPECIFY_INPUT_NAMES)    \
-    X(use_feed_fetch_ops_enabled, FEED_FETCH_OPS) \
-    X(lite_engine_enabled, LITE_ENGINE)
+#define PROA_ASKS(X)                                         \
+    X(ir_optim, IR_OPTIM)                                    \
+    X(mkldnn_enabled, ONEDNN)                                \
+    X(mkldnn_int8_enabled, ONEDNN_INT8)                      \
+    X(mkldnn_bfloat16_enabled, ONEDNN_BFLOAT16)              \
+    X(mkldnn_quantizer_enabled, ONEDNN_QUANTIZER)            \
+    X(enable_memory_optim, MEMORY_OPTIM)                     \
+    X(profile_enabled, PROFILE)                              \
+    X(is_valid, VALID)                                       \
+    X(use_fc_padding, FC_PADDING)                            \
+    X(specify_input_name, SPECIFY_INPUT_NAMES)               \
+    X(use_feed_fetch_ops_enabled, FEED_FETCH_OPS)            \
+    X(lite_engine_enabled, LITE_ENGINE)                      \
+    X(tensorrt_oss_enabled, TENSORRT_OSS)                    \
+    X(tensorrt_varseqlen_enabled, TENSORRT_OSS)              \
+    X(tensorrt_dla_enabled, TENSORRT_DLA)                    \
+    X(tensorrt_dynamic_shape_enabled, TENSORRT_SHAPES)       \
+    X(tuned_tensorrt_dynamic_shape, TENSORRT_TUNED)          \
+    X(trt_allow_build_at_runtime, TENSORRT_BUILD_AT_RUNTIME) \
+    X(shape_range_info_collected, SHAPES_COLLECTED)          \
+    X(thread_local_stream_enabled, STREAM_OF_THREAD)
 #define PROA_X(F, NAME) \
     bool F() const { return get(PROA_CONFIG_##NAME) != 0; }
     PROA_ASKS(PROA_X)
@@ -430,38 +438,52 @@ class AnalysisConfig
 
     /* Engines that there are not: said on stderr, and the model runs natively. */
     template <typename... Args> void EnableTensorRtEngine(Args...) { absent("TensorRT"); }
-    template <typename... Args> void EnableTensorRtDLA(Args...) { absent("TensorRT"); }
+    template <typename... Args> void EnableTensorRtDLA(Args...)
+    {
+        keep("TensorRT", PROA_CONFIG_TENSORRT_DLA);
+    }
     template <typename... Args> void EnableXpu(Args...) { absent("XPU"); }
     template <typename... Args> void EnableNpu(Args...) { absent("NPU"); }
     template <typename... Args> void EnableLiteEngine(Args...)
     {
-        absent("Paddle Lite");
-        set(PROA_CONFIG_LITE_ENGINE, 1);
+        keep("Paddle Lite", PROA_CONFIG_LITE_ENGINE);
     }
     void SetTRTDynamicShapeInfo(std::map<std::string, std::vector<int>>,
                                 std::map<std::string, std::vector<int>>,
                                 std::map<std::string, std::vector<int>>, bool = false)
     {
-        absent("TensorRT");
+        keep("TensorRT", PROA_CONFIG_TENSORRT_SHAPES);
     }
-    void Exp_DisableTensorRtOPs(const std::vector<std::string> &) {}
-    void EnableTensorRtOSS() { absent("TensorRT"); }
-    void EnableVarseqlen() { absent("TensorRT"); }
-    void EnableGpuMultiStream() { absent("stream of each thread"); }
+    void Exp_DisableTensorRtOPs(const std::vector<std::string> &ops)
+    {
+        list(PROA_CONFIG_TENSORRT_EXCLUDED, ops);
+    }
+    void EnableTensorRtOSS() { keep("TensorRT", PROA_CONFIG_TENSORRT_OSS); }
+    void EnableVarseqlen() { keep("TensorRT", PROA_CONFIG_TENSORRT_OSS); }
+    void CollectShapeRangeInfo(const std::string &path)
+    {
+        text(PROA_CONFIG_SHAPE_PATH, path);
+        keep("TensorRT", PROA_CONFIG_SHAPES_COLLECTED);
+    }
+    void EnableTunedTensorRtDynamicShape(const std::string &path = "", bool build_at_runtime = true)
+    {
+        text(PROA_CONFIG_SHAPE_PATH, path);
+        set(PROA_CONFIG_TENSORRT_BUILD_AT_RUNTIME, build_at_runtime);
+        keep("TensorRT", PROA_CONFIG_TENSORRT_TUNED);
+    }
+    std::string shape_range_info_path() const { return ask(PROA_CONFIG_SHAPE_PATH); }
+    void EnableGpuMultiStream() { keep("stream of each thread", PROA_CONFIG_STREAM_OF_THREAD); }
     void EnableCUDNN() { absent("cuDNN switch"); }
     void EnableONNXRuntime() { absent("ONNX Runtime"); }
     void DisableONNXRuntime() {}
     void EnableORTOptimization() { absent("ONNX Runtime"); }
     void SetExecStream(void *) { absent("stream of the caller's"); }
-#define PROA_NEVER(X)              \
-    X(use_xpu)                     \
-    X(use_npu)                     \
-    X(cudnn_enabled)               \
-    X(tensorrt_engine_enabled)     \
-    X(tensorrt_dla_enabled)        \
-    X(tensorrt_oss_enabled)        \
-    X(thread_local_stream_enabled) \
-    X(use_onnxruntime)             \
+#define PROA_NEVER(X)          \
+    X(use_xpu)                 \
+    X(use_npu)                 \
+    X(cudnn_enabled)           \
+    X(tensorrt_engine_enabled) \
+    X(use_onnxruntime)         \
     X(ort_optimization_enabled)
 #define PROA_X(F) \
     bool F() const { return false; }
@@ -528,7 +550,7 @@ class AnalysisConfig
     {
         return texts_[which] = proa_config_get_text(config_.get(), which);
     }
-    void list(proa_config_list which, const std::unordered_set<std::string> &names)
+    template <typename Names> void list(proa_config_list which, const Names &names)
     {
         proa_detail::begin();
         proa_config_clear(config_.get(), which);
@@ -547,6 +569,12 @@ class AnalysisConfig
     {
         if (!glog_info_disabled())
             std::fprintf(stderr, "proa: there is no %s here; the model runs natively\n", what);
+    }
+
+    void keep(const char *what, proa_config_number which) const
+    {
+        absent(what);
+        set(which, 1);
     }
 
     std::unique_ptr<proa_config, release> config_;
