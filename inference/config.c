@@ -68,9 +68,21 @@ proa_config *proa_config_new(void)
     return c;
 }
 
+static void clear_samples(proa_config *c)
+{
+    for (int64_t i = 0; i < c->n_samples; i++) {
+        for (int64_t k = 0; k < c->samples[i].count; k++) proa_release(c->samples[i].at[k]);
+        proa__free(c->samples[i].at);
+    }
+    proa__free(c->samples);
+    c->samples = NULL;
+    c->n_samples = 0;
+}
+
 void proa_config_free(proa_config *c)
 {
     if (!c) return;
+    clear_samples(c);
     for (int i = 0; i < PROA_CONFIG_TEXT_COUNT; i++) proa__free(c->texts[i]);
     for (int i = 0; i < PROA_CONFIG_LIST_COUNT; i++) clear_names(&c->lists[i]);
     proa__free(c->device);
@@ -99,8 +111,23 @@ static proa_status copy_bytes(char **to, size_t *n, const void *from, size_t byt
     return PROA_OK;
 }
 
+static proa_status add_samples(proa_config *c, proa_tensors batch)
+{
+    proa__batch *grown = proa__realloc(c->samples, ((size_t)c->n_samples + 1) * sizeof *grown);
+    if (!grown) return proa_error();
+    c->samples = grown;
+    proa__batch *to = &grown[c->n_samples];
+    *to = (proa__batch){proa__alloc(((size_t)batch.count + 1) * sizeof *to->at), batch.count};
+    if (!to->at) return proa_error();
+    for (int64_t i = 0; i < batch.count; i++) to->at[i] = proa_retain(batch.at[i]);
+    c->n_samples++;
+    return PROA_OK;
+}
+
 static proa_status copy_into(proa_config *to, const proa_config *c)
 {
+    for (int64_t i = 0; i < c->n_samples; i++)
+        PROA_TRY(add_samples(to, (proa_tensors){c->samples[i].count, c->samples[i].at}));
     memcpy(to->numbers, c->numbers, sizeof to->numbers);
     to->passes_set = c->passes_set;
     for (int i = 0; i < PROA_CONFIG_TEXT_COUNT; i++) PROA_TRY(copy_text(&to->texts[i], c->texts[i]));
@@ -178,6 +205,29 @@ proa_status proa_config_set_buffers(proa_config *c, const void *model, size_t mo
 }
 
 bool proa_config_has_buffers(const proa_config *c) { return c && c->model; }
+
+/* ---- samples ---------------------------------------------------------------------------- */
+
+proa_status proa_config_add_samples(proa_config *c, proa_tensors batch)
+{
+    PROA_TRY(check(c, "config_add_samples"));
+    bool holes = batch.count < 1;
+    for (int64_t i = 0; i < batch.count; i++) holes |= !batch.at[i] || proa__absent(batch.at[i]);
+    if (holes)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "config_add_samples: expected a tensor for each input of the model, got %s",
+                         batch.count < 1 ? "none" : "NULL");
+    return add_samples(c, batch);
+}
+
+int64_t proa_config_sample_count(const proa_config *c) { return c ? c->n_samples : 0; }
+
+proa_status proa_config_clear_samples(proa_config *c)
+{
+    PROA_TRY(check(c, "config_clear_samples"));
+    clear_samples(c);
+    return PROA_OK;
+}
 
 /* ---- lists ------------------------------------------------------------------------------ */
 
@@ -286,6 +336,7 @@ proa_status proa_config_print(const proa_config *c, FILE *to)
         {"enable_mkldnn", SAID(ONEDNN)},
         {"mkldnn_int8", SAID(ONEDNN_INT8)},
         {"mkldnn_bfloat16", SAID(ONEDNN_BFLOAT16)},
+        {"mkldnn_quantizer", SAID(ONEDNN_QUANTIZER)},
         {0},
         {"use_gpu", gpu},
         {"device", proa_config_device(c)},

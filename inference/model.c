@@ -110,10 +110,9 @@ static proa_status list_ends(proa__model *m)
 
 /* ---- passes ----------------------------------------------------------------------------- */
 
-/* Adds the pass int8 to *chosen if the config's oneDNN int8 switch is on. */
-static proa_status add_int8(const proa_config *c, const char **chosen)
+/* Adds the pass int8 to *chosen. */
+static proa_status add_int8(const char **chosen)
 {
-    if (!c->numbers[PROA_CONFIG_ONEDNN_INT8]) return PROA_OK;
     const char *names = *chosen ? *chosen : proa_get_flag("passes");
     size_t bytes = names ? strlen(names) + sizeof ",int8" : 0;
     char *text = names ? proa_scope_alloc(bytes) : NULL;
@@ -131,7 +130,7 @@ static proa_status choose_passes(const proa_config *c, const char **chosen)
         *chosen = "fold";
         return PROA_OK;
     }
-    if (!c->passes_set) return add_int8(c, chosen);
+    if (!c->passes_set) return PROA_OK;
     const proa__names *list = &c->lists[PROA_CONFIG_PASSES];
     size_t bytes = 16;
     for (int64_t i = 0; i < list->count; i++) bytes += strlen(list->at[i]) + 1;
@@ -144,14 +143,16 @@ static proa_status choose_passes(const proa_config *c, const char **chosen)
         if (name) strcat(strcat(text, ","), name); /* Paddle's other names have no effect */
     }
     *chosen = text;
-    return add_int8(c, chosen);
+    return PROA_OK;
 }
 
-static proa_status optimize(proa__model *m, const proa_config *c)
+static proa_status optimize(proa__model *m, const proa_config *c, bool quantized)
 {
     const char *passes;
     PROA_TRY(choose_passes(c, &passes));
-    proa__op_types int8 = proa__config_types(c, PROA_CONFIG_INT8_OPS);
+    if ((c->numbers[PROA_CONFIG_ONEDNN_INT8] || quantized) && c->numbers[PROA_CONFIG_IR_OPTIM])
+        PROA_TRY(add_int8(&passes));
+    proa__op_types int8 = proa__config_types(c, quantized ? PROA_CONFIG_QUANTIZER_OPS : PROA_CONFIG_INT8_OPS);
     if (!c->numbers[PROA_CONFIG_IR_DEBUG]) return proa__passes_run_int8(m->program, passes, int8);
     const char *was = proa_get_flag("dump_passes");
     bool dumped = was && strcmp(was, "0") != 0;
@@ -174,8 +175,10 @@ static proa_status load(proa__model *m, const proa_config *c)
                          "(paddle.jit.save, paddle.static.save_inference_model)");
     PROA_TRY(yield_sequences(m));
     PROA_TRY(name_outputs(m));
+    bool quantized;
+    PROA_TRY(proa__model_quantize(m->program, c, &quantized));
     PROA_TRY(proa__model_to_bfloat16(m->program, c));
-    PROA_TRY(optimize(m, c));
+    PROA_TRY(optimize(m, c, quantized));
     PROA_TRY(list_ends(m));
     m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];
     m->profile = c->numbers[PROA_CONFIG_PROFILE] != 0;

@@ -1,5 +1,5 @@
-/* Internal structs of configs, models, handles and predictors, shared by config.c, model.c, bfloat16.c,
- * predictor.c and handle.c. May use core, ops, jit and io. */
+/* Internal structs of configs, models, handles and predictors, shared by config.c, model.c, warmup.c,
+ * bfloat16.c, predictor.c and handle.c. May use core, ops, jit and io. */
 #ifndef PROA_INFERENCE_RUNTIME_H
 #define PROA_INFERENCE_RUNTIME_H
 
@@ -16,6 +16,12 @@ typedef struct proa__names {
     int64_t count, capacity;
 } proa__names;
 
+/* Tensors for the inputs of one warm-up run. */
+typedef struct proa__batch {
+    proa_tensor **at; /* kept */
+    int64_t count;
+} proa__batch;
+
 struct proa_config {
     int64_t numbers[PROA_CONFIG_NUMBER_COUNT];
     char *texts[PROA_CONFIG_TEXT_COUNT]; /* NULL: "" */
@@ -23,6 +29,8 @@ struct proa_config {
     char *device;         /* NULL: "cpu" */
     char *model, *params; /* buffers; params may be NULL */
     size_t model_bytes, params_bytes;
+    proa__batch *samples; /* for the quantizer */
+    int64_t n_samples;
     bool passes_set; /* the user changed the list of passes: it replaces FLAGS_passes */
     bool used;       /* a predictor was made from this config */
 };
@@ -30,7 +38,7 @@ struct proa_config {
 /* The op types in a list of a config; borrowed. */
 static inline proa__op_types proa__config_types(const proa_config *c, proa_config_list which)
 {
-    return (proa__op_types){c->lists[which].count, c->lists[which].at};
+    return (proa__op_types){c->lists[which].count, (const char *const *)c->lists[which].at};
 }
 
 /* The source of a program input: a handle's tensor, or LoD offsets of a handle. */
@@ -58,6 +66,8 @@ typedef struct proa__model {
 /* Converts convolutions and products of p to bfloat16 if the config asks for it. Warns once on stderr if the
  * CPU has no bfloat16 instructions. */
 proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c);
+/* If the config's quantizer is on and has samples, inserts quantizers into p, and sets *done. */
+proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *done);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);
 void proa__model_release(proa__model *m); /* accepts NULL */

@@ -11,6 +11,42 @@
 extern "C" {
 #endif
 
+/* ---- quantization after training -------------------------------------------------------- */
+
+/* The algorithm that derives an activation's scale from samples. */
+typedef enum proa_scale_algo {
+    PROA_SCALE_ABS_MAX, /* the largest magnitude */
+    PROA_SCALE_AVG,     /* the mean of the batches' largest magnitudes */
+    PROA_SCALE_KL       /* least Kullback-Leibler divergence of histograms with 2048 bins; bits up to 11 */
+} proa_scale_algo;
+
+typedef struct proa_quantize_opts {
+    proa_scale_algo algo;        /* of activations; weights have their largest magnitude */
+    int64_t bits;                /* 2 to 16; 0: 8 */
+    bool per_tensor;             /* a weight has one scale; false: one an output channel */
+    const char *skip;            /* a weight whose ops stay in float; NULL: none */
+    const char *const *op_types; /* Paddle's types of the ops to quantize; none: all that can */
+    int64_t n_op_types;
+} proa_quantize_opts;
+
+/* Batches for calibration. batch(i) returns tensors for the program's inputs, in order; it is called twice
+ * for each i if the algorithm needs histograms. */
+typedef struct proa_samples {
+    int64_t count;
+    proa_tensors (*batch)(int64_t i, void *context);
+    void *context;
+} proa_samples;
+
+typedef struct proa_quantize_counts {
+    int64_t ops, activations, weights;
+} proa_quantize_counts;
+
+/* Runs p on samples, and inserts Paddle's fake quantizers at the operands of convolutions and matrix products
+ * with weights. counts may be NULL. UNSUPPORTED if there is no such op, or p has branches. An error leaves p
+ * unchanged. */
+PROA_API proa_status proa_program_quantize(proa_program *p, proa_samples samples, proa_quantize_opts opts,
+                                           proa_quantize_counts *counts);
+
 /* ---- configuration ---------------------------------------------------------------------- */
 
 /* Settings of a predictor: the model and how it runs. */
@@ -24,7 +60,9 @@ typedef struct proa_config proa_config;
     X(ONEDNN, 1, "oneDNN's kernels are used where they are the fastest")                        \
     X(ONEDNN_INT8, 0, "quantized chains run on INT8 kernels")                                   \
     X(ONEDNN_BFLOAT16, 0, "matrix products and convolutions run in bfloat16 where the CPU can") \
-    X(ONEDNN_QUANTIZER, 0, "kept; see docs/limits.md")                                          \
+    X(ONEDNN_QUANTIZER, 0, "a float model is quantized by samples and runs on INT8 kernels")    \
+    X(QUANTIZER_ALGO, PROA_SCALE_KL, "the quantizer's proa_scale_algo")                         \
+    X(QUANTIZER_BATCH, 1, "kept; a batch has as many rows as its tensors")                      \
     X(ONEDNN_CACHE_CAPACITY, 10, "kept; FLAGS_kept_plans bounds the plans of a predictor")      \
     X(CPU_THREADS, 1, "threads of a run; below 1: as many as the calling thread has set")       \
     X(LOG, 1, "failures of the PD_ functions are printed to stderr")                            \
@@ -69,6 +107,7 @@ typedef enum proa_config_list {
     PROA_CONFIG_BFLOAT16_OPS,      /* op types that run in bfloat16; empty: all that can */
     PROA_CONFIG_INT8_OPS,          /* op types that run in INT8; empty: all that can */
     PROA_CONFIG_TENSORRT_EXCLUDED, /* kept */
+    PROA_CONFIG_QUANTIZER_OPS,     /* op types that the quantizer quantizes; empty: all that can */
     PROA_CONFIG_LIST_COUNT
 } proa_config_list;
 
@@ -88,6 +127,11 @@ PROA_API proa_status proa_config_set_buffers(proa_config *c, const void *model, 
                                              const void *params, size_t params_bytes);
 /* Whether proa_config_set_buffers was called: it comes before files. */
 PROA_API bool proa_config_has_buffers(const proa_config *c);
+/* Appends a warm-up batch for ONEDNN_QUANTIZER: tensors for the model's inputs, in order, or by name with
+ * SPECIFY_INPUT_NAMES. They are kept, and not copied. */
+PROA_API proa_status proa_config_add_samples(proa_config *c, proa_tensors batch);
+PROA_API int64_t proa_config_sample_count(const proa_config *c); /* batches */
+PROA_API proa_status proa_config_clear_samples(proa_config *c);
 /* The names of a list: how many, and one of them (borrowed until the list changes; NULL: there is none). */
 PROA_API int64_t proa_config_count(const proa_config *c, proa_config_list which);
 PROA_API const char *proa_config_name(const proa_config *c, proa_config_list which, int64_t i);

@@ -8,7 +8,7 @@
 /* An empty list includes every op. Borrows the names. */
 typedef struct proa__op_types {
     int64_t count;
-    char *const *at;
+    const char *const *at;
 } proa__op_types;
 
 /* Whether an op of the table can have been read from this type, or is what Paddle fuses into it. */

@@ -37,8 +37,8 @@ static const char *const numbers[] = {
         NULL};
 static const char *const texts[] = {"MODEL_DIR", "MODEL_FILE", "PARAMS_FILE",
                                     "CACHE_DIR", "SHAPE_PATH", NULL};
-static const char *const lists[] = {"PASSES",   "ONEDNN_OPS",        "BFLOAT16_OPS",
-                                    "INT8_OPS", "TENSORRT_EXCLUDED", NULL};
+static const char *const lists[] = {
+    "PASSES", "ONEDNN_OPS", "BFLOAT16_OPS", "INT8_OPS", "TENSORRT_EXCLUDED", "QUANTIZER_OPS", NULL};
 
 /* ---- configs ---------------------------------------------------------------------------- */
 
@@ -158,6 +158,33 @@ static PyObject *config_set_names(PyObject *self, PyObject *args)
     return PyErr_Occurred() ? NULL : none_or_raise(status);
 }
 
+/* set_samples(list of lists of Tensors): the quantizer's batches */
+static PyObject *config_set_samples(PyObject *self, PyObject *batches)
+{
+    PROA_SCOPED;
+    proa_status status = proa_config_clear_samples(config_of(self));
+    Py_ssize_t n = PySequence_Size(batches);
+    for (Py_ssize_t i = 0; i < n && status == PROA_OK; i++) {
+        PyObject *row = PySequence_GetItem(batches, i), *items = row ? PySequence_List(row) : NULL;
+        Py_XDECREF(row);
+        if (!items) return NULL;
+        proa_tensors batch = {PyList_GET_SIZE(items), NULL};
+        batch.at = proa_scope_alloc(((size_t)batch.count + 1) * sizeof *batch.at);
+        for (Py_ssize_t k = 0; batch.at && k < batch.count; k++) {
+            PyObject *t = PyList_GET_ITEM(items, k);
+            if (!py_is_tensor(t)) {
+                PyErr_Format(PyExc_TypeError, "set_samples: expected a Tensor, got %s", Py_TYPE(t)->tp_name);
+                Py_DECREF(items);
+                return NULL;
+            }
+            batch.at[k] = py_tensor_of(t);
+        }
+        status = batch.at ? proa_config_add_samples(config_of(self), batch) : proa_error();
+        Py_DECREF(items);
+    }
+    return n < 0 ? NULL : none_or_raise(status);
+}
+
 static PyObject *config_set_device(PyObject *self, PyObject *arg)
 {
     const char *name = PyUnicode_AsUTF8(arg);
@@ -192,6 +219,7 @@ static PyMethodDef config_methods[] = {
     {"has_buffers", config_has_buffers, METH_NOARGS, "Whether set_buffers was called."},
     {"names", config_names, METH_O, "The names of a list."},
     {"set_names", config_set_names, METH_VARARGS, "set_names(list, names)"},
+    {"set_samples", config_set_samples, METH_O, "The quantizer's batches: lists of Tensors."},
     {"set_device", config_set_device, METH_O, "Where the model runs."},
     {"device", config_device, METH_NOARGS, "Where the model runs."},
     {"summary", config_summary, METH_NOARGS, "A table of what is set."},

@@ -98,6 +98,35 @@ static void settings(const std::string &prefix)
     CHECK(run(paddle_infer::CreatePredictor(copy).get(), {1, 2, 3}) == run(predictor.get(), {1, 2, 3}));
 }
 
+/* The model is a product and a bias: by its quantizer it answers as in float, but for the integers' grid. */
+static void quantizer(const std::string &prefix)
+{
+    paddle_infer::Config config(prefix + ".pdmodel", prefix + ".pdiparams"), plain(config);
+    CHECK(message_of([&] { config.mkldnn_quantizer_config(); }).find("EnableMkldnnQuantizer") !=
+          std::string::npos);
+    config.EnableMkldnnQuantizer();
+    auto *options = config.mkldnn_quantizer_config();
+    std::vector<float> x = {1, 2, 3, -1, -2, -3};
+    auto data = std::make_shared<std::vector<paddle::PaddleTensor>>(1);
+    paddle::PaddleTensor &sample = (*data)[0];
+    sample.name = "x";
+    sample.shape = {2, 3};
+    sample.data.Resize(4);
+    CHECK(message_of([&] { options->SetWarmupData(data); }).find("its shape needs 24") != std::string::npos);
+    sample.data.Reset(x.data(), x.size() * sizeof(float));
+    options->SetWarmupData(data);
+    options->SetWarmupBatchSize(2);
+    options->SetEnabledOpTypes({"fc"});
+    options->SetDefaultScaleAlgo(paddle::ScaleAlgo::MAX);
+    CHECK(options->warmup_data() == data && options->warmup_batch_size() == 2);
+    CHECK(options->enabled_op_types().count("fc") == 1);
+    CHECK(options->default_scale_algo() == paddle::ScaleAlgo::MAX);
+    std::vector<float> have = run(paddle_infer::CreatePredictor(paddle_infer::Config(config)).get(), x);
+    std::vector<float> want = run(paddle_infer::CreatePredictor(plain).get(), x);
+    CHECK(have.size() == want.size() && have != want);
+    for (size_t i = 0; i < have.size(); i++) CHECK(std::fabs(have[i] - want[i]) <= 0.2f);
+}
+
 static void handles(paddle_infer::Predictor *predictor)
 {
     std::vector<float> x = {1, 2, 3, -1, -2, -3}, y = run(predictor, x), shared(8);
@@ -175,6 +204,7 @@ int main()
 {
     try {
         std::string prefix = save_model();
+        quantizer(prefix);
         settings(prefix);
         handles(
             paddle_infer::CreatePredictor(paddle_infer::Config(prefix + ".pdmodel", prefix + ".pdiparams"))

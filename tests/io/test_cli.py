@@ -354,7 +354,7 @@ def quantize(*words):
     return subprocess.run([PROA, "quantize", *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("options, kept", [((), 2), (("--weights", "tensor", "--algo", "avg"), 2), (("--bits", "6"), 2)])
+@pytest.mark.parametrize("options, kept", [((), 2), (("--weights", "tensor", "--algo", "avg"), 2), (("--bits", "6"), 2), (("--algo", "KL"), 2)])
 def test_quantize(tmp_path, options, kept):
     """A model with scales of samples answers as the float one does, but for the grid of its integers."""
     from proa import inference
@@ -373,7 +373,18 @@ def test_quantize(tmp_path, options, kept):
     predictor.get_input_handle("x").copy_from_cpu(x)
     predictor.run()
     have, want = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu(), net(paddle.to_tensor(x)).numpy()
-    assert 0 < np.abs(have - want).max() < (0.15 if "--bits" in options else 0.04) * np.abs(want).max()
+    assert 0 < np.abs(have - want).max() < (0.15 if {"--bits", "KL"} & set(options) else 0.04) * np.abs(want).max()
+    scale = float(paddle.load(str(tmp_path / "q"))["x@scale"][0])
+    assert scale == pytest.approx(expected_scale(x, options), rel=2e-3)
+
+
+def expected_scale(x, options):
+    from proa.quantization.program.thresholds import cal_kl_threshold
+    if "avg" in options:
+        return (x[:8].max() + x[8:].max()) / 2
+    if "KL" not in options:
+        return x.max()
+    return cal_kl_threshold(np.histogram(np.abs(x), 2048, (0, x.max()))[0], x.max() / 2048, 8)
 
 
 def test_quantize_says_what_is_wrong(tmp_path):
@@ -385,7 +396,8 @@ def test_quantize_says_what_is_wrong(tmp_path):
     for words, said in (((model,), "expected proa quantize"),
                         ((model, "--data", tmp_path / "other.npz", "--output", tmp_path / "q"), "no array 'x'"),
                         ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q"), "7"),
-                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--algo", "KL"), "abs_max or avg"),
+                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--algo", "emd"), "abs_max, avg or KL"),
+                        ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--algo", "KL", "--bits", "12"), "2 to 11"),
                         ((model, "--data", tmp_path / "wide.npz", "--output", tmp_path / "q", "--bits", "40"), "2 to 16")):
         done = quantize(*words)
         assert done.returncode == 2 and said in done.stderr, done.stderr

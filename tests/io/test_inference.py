@@ -430,7 +430,7 @@ def test_a_config_is_for_one_predictor(saved):
 
 @pytest.mark.parametrize("name, args", [("enable_xpu", ()),
                                         ("enable_tensorrt_engine", (1 << 20, 1)), ("enable_dlnne", ()),
-                                        ("quantizer_config", ())])
+                                        ])
 def test_devices_that_are_not_there(name, args):
     with pytest.raises(RuntimeError, match="this build has no"):
         getattr(inference.Config(), name)(*args)

@@ -140,6 +140,65 @@ def test_changes_no_float_model(tmp_path):
     np.testing.assert_array_equal(have, want)
 
 
+def float_net(folder):
+    paddle.seed(3)
+    net = Chain()
+    net.eval()
+    paddle.jit.save(net, str(folder / "net"), input_spec=[InputSpec([None, 3, 8, 8], "float32", "x")])
+    return str(folder / "net"), np.random.RandomState(1).randn(16, 3, 8, 8).astype("float32")
+
+
+def calibrated(prefix, x, data, types=None, names=False, algo="KL"):
+    config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
+    with pytest.raises(RuntimeError, match="call enable_quantizer first"):
+        config.quantizer_config()
+    config.enable_mkldnn()
+    config.enable_quantizer()
+    config.switch_specify_input_names(names)
+    config._core.set("QUANTIZER_ALGO", ("ABS_MAX", "AVG", "KL").index(algo))
+    config.quantizer_config().set_quant_data(data)
+    config.quantizer_config().set_quant_batch_size(len(x))
+    config.quantizer_config().set_enabled_op_types(types or set())
+    predictor = inference.create_predictor(inference.Config(config))
+    predictor.get_input_handle("x").copy_from_cpu(x)
+    predictor.run()
+    return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu(), predictor._core.ops()
+
+
+def test_quantizer_calibrates_when_the_predictor_is_made(tmp_path):
+    prefix, x = float_net(tmp_path)
+    want, _ = predicted(prefix, x, False, ir_optim=True)
+    sample = paddle.fluid.core.PaddleTensor(x, "x")
+    have, ops = calibrated(prefix, x, [sample], algo="ABS_MAX")
+    counts = collections.Counter(ops)
+    assert counts["conv2d_int8"] == 3 and counts["linear_int8"] == 1 and not [op for op in ops if op.startswith("fake")], ops
+    away = np.abs(have - want) / np.abs(want).max()
+    assert 0 < away.mean() <= 0.01 and away.max() <= 0.05, (away.mean(), away.max())
+    by_name, _ = calibrated(prefix, x, [sample], names=True, algo="ABS_MAX")
+    np.testing.assert_array_equal(by_name, have)
+    clipped, again = calibrated(prefix, x, [sample])  # few samples of a normal distribution: outliers are clipped
+    assert again == ops and 1e-4 < (np.abs(clipped - want) / np.abs(want).max()).mean() <= 0.1
+    _, ops = calibrated(prefix, x, [x], {"fc"})
+    counts = collections.Counter(ops)
+    assert counts["linear_int8"] == 1 and not counts["conv2d_int8"], ops
+
+
+def test_quantizer_says_what_is_wrong(tmp_path, capfd):
+    prefix, x = float_net(tmp_path)
+    with pytest.raises(ValueError, match="has 2 tensors; the model has 1 inputs"):
+        calibrated(prefix, x, [x, x])
+    other = paddle.fluid.core.PaddleTensor(x, "y")
+    with pytest.raises(Exception, match="samples is named 'x'"):
+        calibrated(prefix, x, [other], names=True)
+    with pytest.raises(TypeError, match="float64"):
+        paddle.fluid.core.PaddleTensor(x.astype("float64"))
+    config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")
+    config.enable_quantizer()
+    capfd.readouterr()
+    assert "conv2d_int8" not in inference.create_predictor(config)._core.ops()
+    assert "no warm-up data" in capfd.readouterr().err
+
+
 def test_batches_of_other_sizes(tmp_path):
     prefix, x = saved(tmp_path, Residual)
     config = inference.Config(prefix + ".pdmodel", prefix + ".pdiparams")

@@ -4,6 +4,7 @@ from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace,
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,
                       is_compiled_with_rocm, is_compiled_with_xpu)
 from ..framework.cipher import Cipher, CipherFactory, CipherUtils
+from ..inference.quantizer import MkldnnQuantizerConfig, PaddleTensor
 from ..static.graph import Graph
 from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope
 from . import legacy_ops as ops

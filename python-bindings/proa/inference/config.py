@@ -6,6 +6,7 @@ import warnings
 
 from .. import _core
 from .kinds import PrecisionType
+from .quantizer import MkldnnQuantizerConfig
 
 __all__ = ["Config", "PassBuilder"]
 
@@ -276,7 +277,15 @@ class Config:
         self._core.set("TENSORRT_TUNED", 1)
         self._core.set("TENSORRT_BUILD_AT_RUNTIME", bool(allow_build_at_runtime))
 
-    enable_quantizer = quantizer_config = _no("quantizer", "models run in their own precision")
+    enable_quantizer = _said("ONEDNN_QUANTIZER", 1, "A float model is quantized by quantizer_config's samples when its predictor "
+                             "is made, and runs on INT8 kernels. Needs ir_optim.")
+
+    def quantizer_config(self):
+        """The quantizer's samples and op types."""
+        if not self._core.get("ONEDNN_QUANTIZER"):
+            raise RuntimeError("inference.Config.quantizer_config: call enable_quantizer first")
+        return MkldnnQuantizerConfig(self._core)
+
     to_native_config = _no("NativeConfig", "create_predictor takes a Config")
     enable_dlnne = _no("DLNNE")
 

@@ -3,6 +3,8 @@
 #ifndef PROA_PADDLE_INFERENCE_API_H
 #define PROA_PADDLE_INFERENCE_API_H
 
+#include "paddle_mkldnn_quantizer_config.h"
+
 #include <proa/cipher.h>
 #include <proa/inference.h>
 
@@ -61,7 +63,16 @@ namespace paddle_infer
 using paddle::bfloat16;
 using paddle::float16;
 
-enum DataType { FLOAT32, INT64, INT32, UINT8, INT8, FLOAT16, BOOL, FLOAT64, BFLOAT16 };
+using DataType = paddle::PaddleDType;
+using paddle::BFLOAT16;
+using paddle::BOOL;
+using paddle::FLOAT16;
+using paddle::FLOAT32;
+using paddle::FLOAT64;
+using paddle::INT32;
+using paddle::INT64;
+using paddle::INT8;
+using paddle::UINT8;
 enum class PlaceType { kUNK = -1, kCPU, kGPU, kXPU, kNPU, kIPU, kCUSTOM };
 enum class DataLayout { kUNK = -1, kAny, kNHWC, kNCHW };
 
@@ -329,7 +340,10 @@ class AnalysisConfig
     AnalysisConfig(const AnalysisConfig &other) : config_(copy(other)) {}
     AnalysisConfig &operator=(const AnalysisConfig &other)
     {
-        if (this != &other) config_.reset(copy(other));
+        if (this != &other) {
+            config_.reset(copy(other));
+            quantizer_.reset();
+        }
         return *this;
     }
 
@@ -491,6 +505,15 @@ class AnalysisConfig
 #undef PROA_X
 #undef PROA_NEVER
 
+    /* The quantizer's samples and op types; throws unless EnableMkldnnQuantizer was called. */
+    MkldnnQuantizerConfig *mkldnn_quantizer_config() const
+    {
+        if (!mkldnn_quantizer_enabled())
+            throw std::runtime_error("mkldnn_quantizer_config: call EnableMkldnnQuantizer first");
+        if (!quantizer_) quantizer_.reset(new MkldnnQuantizerConfig(config_.get()));
+        return quantizer_.get();
+    }
+
     PaddlePassBuilder *pass_builder() const
     {
         builder_.reset(new PaddlePassBuilder(config_.get()));
@@ -579,6 +602,7 @@ class AnalysisConfig
 
     std::unique_ptr<proa_config, release> config_;
     mutable std::unique_ptr<PaddlePassBuilder> builder_;
+    mutable std::unique_ptr<MkldnnQuantizerConfig> quantizer_;
     mutable std::map<int, std::string> texts_;
 };
 
