@@ -1,11 +1,12 @@
 """Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
-of it, recompute, mixed precision, gradient merge, and averages over the ranks."""
+of it, recompute, gradients that travel in float16, mixed precision, gradient merge, and averages over the ranks."""
 from ... import _core
 from ...framework import mode, unique_name
+from ...fluid.transpiler.collective import HALF_GRADIENT
 from ..group import get_world_size
 
-_MISSING = ("dgc", "localsgd", "adaptive_localsgd", "fp16_allreduce", "sharding", "pipeline", "tensor_parallel", "qat")
-_ALONE = ("dgc", "localsgd", "adaptive_localsgd", "fp16_allreduce", "sharding")  # without effect in a job of one process
+_MISSING = ("dgc", "localsgd", "adaptive_localsgd", "sharding", "pipeline", "tensor_parallel", "qat")
+_ALONE = ("dgc", "localsgd", "adaptive_localsgd", "sharding")  # without effect in a job of one process
 
 
 def _is(optimizer, name):
@@ -44,6 +45,39 @@ def _recompute(optimizer, configs):
     wrapped = RecomputeOptimizer(optimizer)
     wrapped._set_checkpoints(list(configs["checkpoints"]))
     return wrapped
+
+
+class HalfGradients:
+    """Another optimizer, whose float32 gradients travel between ranks in float16: each is cast to <parameter>@GRAD@FP16, which
+    average_over_ranks averages, and back."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def __getattr__(self, name):
+        return getattr(self._optimizer, name)
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """The inner optimizer's pairs, with gradients that were cast to float16 and back."""
+        from ...static.variable import program_of
+        pairs = self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+        core, found = program_of(loss)._core, []
+        with mode.opened(core, 1):
+            for param, grad in pairs:
+                if grad.dtype == _core.float32:
+                    half = _core.cast(grad, _core.float16)
+                    core.rename(half.name, param.name + HALF_GRADIENT)
+                    grad = _core.cast(half, _core.float32)
+                found.append((param, grad))
+        return found
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds backward, casts and the step to the program; returns (operators, [(parameter, gradient)])."""
+        from ...static.program import default_startup_program, program_guard
+        from ...static.variable import program_of
+        with program_guard(program_of(loss), startup_program or default_startup_program()):
+            pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+            return self._optimizer.apply_gradients(pairs), pairs
 
 
 class GradientMerge:
@@ -103,6 +137,8 @@ def transformed(optimizer, strategy):
     base = optimizer
     if message.get("recompute") and strategy.recompute_configs["checkpoints"]:
         optimizer = _recompute(optimizer, strategy.recompute_configs)
+    if message.get("fp16_allreduce") and not alone:
+        optimizer = HalfGradients(optimizer)
     if message.get("amp"):
         optimizer = _amp(optimizer, strategy.amp_configs)
     merge = strategy.gradient_merge_configs

@@ -5,6 +5,8 @@ from ...framework import mode
 
 __all__ = ["GradAllReduce"]
 
+HALF_GRADIENT = "@GRAD@FP16"  # behind a parameter's name: its gradient in float16, which travels in place of the other
+
 
 class GradAllReduce:
     """Averages the gradients of a program's parameters over the ranks, in buckets of fuse_grad_size_in_MB, behind the ops
@@ -40,7 +42,8 @@ class GradAllReduce:
             return
         trained = [p for p in main_program.all_parameters() if p.trainable]
         self._start(startup_program, main_program)
-        found = [main_program._variable(p.name + "@GRAD") for p in trained]
+        halves = [main_program._variable(p.name + HALF_GRADIENT) for p in trained]
+        found = [main_program._variable(p.name + "@GRAD") if half is None else half for p, half in zip(trained, halves)]
         _core.average_gradients(main_program._core, [g for g in found if g is not None], world()._handle,
                                 max(1, int(self.fuse_grad_size_in_MB * (1 << 20))))
 
