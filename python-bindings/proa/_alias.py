@@ -3,6 +3,8 @@ modules, the same objects under both names."""
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
+import multiprocessing.spawn
 import sys
 
 ALIAS = "paddle"
@@ -32,9 +34,35 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         # the import system put the alias's spec on the module: give it its own back
         module.__spec__ = module.__spec__.loader_state[1]
 
+    def get_code(self, name):
+        own = __package__ + name[len(ALIAS):]  # for runpy: python -m proa -m paddle.distributed.launch
+        return importlib.util.find_spec(own).loader.get_code(own)
+
+
+class _InChild:
+    """Installs the alias where it is unpickled."""
+
+    def __reduce__(self):
+        return install_as_paddle, ()
+
+
+def _pass_on(prepare):
+    """multiprocessing's data for a child, which it unpickles before it imports the main script: with the alias."""
+
+    def with_alias(name):
+        return {**prepare(name), "proa_alias": _InChild()}
+
+    return with_alias
+
+
+def is_installed():
+    """Whether `import paddle` means Proa in this process."""
+    return sys.modules.get(ALIAS) is sys.modules[__package__]
+
 
 def install_as_paddle():
-    """Makes `import paddle` mean Proa in this process; does nothing the second time.
+    """Makes `import paddle` mean Proa in this process and in those that it spawns by multiprocessing; does nothing the
+    second time.
 
     RuntimeError if real Paddle is loaded already.
     """
@@ -43,4 +71,5 @@ def install_as_paddle():
         raise RuntimeError("install_as_paddle: another `paddle` is loaded already; call this before importing it")
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        multiprocessing.spawn.get_preparation_data = _pass_on(multiprocessing.spawn.get_preparation_data)
     sys.modules[ALIAS] = sys.modules[__package__]

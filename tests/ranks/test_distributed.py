@@ -3,6 +3,8 @@ launcher, ranks that end."""
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -394,6 +396,40 @@ def _spawned(base):
 
 def _raises():
     raise KeyError("spawned cause")
+
+
+SPAWNS = '''
+import paddle
+import paddle.distributed as dist
+print("imported", __name__, flush=True)
+
+def work(base):
+    dist.init_parallel_env()
+    x = paddle.to_tensor([base + dist.get_rank()])
+    dist.all_reduce(x)
+    return float(x)
+
+if __name__ == "__main__":
+    print("sums", [q.get() for q in dist.spawn(work, (1.0,), nprocs=2).return_queues])
+'''
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_spawn_from_a_script_that_says_paddle(tmp_path, as_module):
+    """Children import the script again, before they know what to run."""
+    (tmp_path / "spawns.py").write_text(SPAWNS)
+    package = os.path.dirname(os.path.dirname(paddle.__file__))
+    done = subprocess.run([sys.executable, "-m", "proa", *(["-m", "spawns"] if as_module else ["spawns.py"])], cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True, timeout=120)
+    assert "sums [3.0, 3.0]" in done.stdout and done.stdout.count("imported __mp_main__") == 2, done.stdout + done.stderr
+
+
+def test_launch_of_a_script_that_says_paddle(tmp_path):
+    (tmp_path / "script.py").write_text("import paddle.distributed as dist\ndist.init_parallel_env()\nprint('size', dist.get_world_size())")
+    package = os.path.dirname(os.path.dirname(paddle.__file__))
+    done = subprocess.run([sys.executable, "-m", "proa", "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "script.py"],
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "size 2" in done.stdout, done.stdout + done.stderr
 
 
 def test_spawn():

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 from ... import _core
+from ..._alias import is_installed
 from ..spawn import free_ports, rank_environment
 
 _GRACE = 10  # seconds from SIGTERM to SIGKILL
@@ -82,7 +83,8 @@ class _Ranks:
             log.write(f"LAUNCH rank {environment['PADDLE_TRAINER_ID']}, start {self.incarnation}\n".encode())
             log.flush()
         script = self.options.script
-        command = [sys.executable, "-u", script] if script.endswith(".py") else [script]
+        alias = ["-m", "proa"] if is_installed() else []  # `python -m proa -m paddle.distributed.launch`
+        command = [sys.executable, "-u", *alias, script] if script.endswith(".py") else [script]
         self.processes.append(subprocess.Popen(command + self.options.script_args, env=environment, stdout=log,
                                                stderr=subprocess.STDOUT if log else None))
         if log:
