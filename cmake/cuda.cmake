@@ -21,7 +21,8 @@ set(PROA_CUDA_ARCHITECTURES "${cuda_here}" CACHE STRING "GPU architectures: 80;9
 file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/cuda*.cu"
      "${PROJECT_SOURCE_DIR}/ops/*/cuda/*.cu")
 set(cuda_runtime devices/cuda/runtime.c devices/cuda/memory.c devices/cuda/plugin.c devices/cuda/record.c
-                 devices/cuda/transfer.c devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c)
+                 devices/cuda/transfer.c devices/cuda/fuse.c devices/cuda/module.c devices/cuda/module_file.c
+                 devices/cuda/communicator.c)
 list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What sources that are compiled at run time include, as text.
@@ -97,7 +98,7 @@ if(PROA_WITH_CUDA)
     list(APPEND PROA_FOUND "CUDA ${CUDAToolkit_VERSION}")
     file(GLOB libraries CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/*.cu")
     proa_cuda_device(cuda ${cuda_kernels} ${libraries} "${PROJECT_SOURCE_DIR}/devices/cuda/dnn.c"
-                     "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c")
+                     "${PROJECT_SOURCE_DIR}/devices/cuda/compiler.c" "${PROJECT_SOURCE_DIR}/devices/cuda/nccl.c")
     string(REPLACE ";" " " made_for "${PROA_CUDA_ARCHITECTURES}")
     set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/driver.cu" PROPERTIES
         COMPILE_DEFINITIONS "MADE_FOR=\"${made_for}\"")
@@ -109,6 +110,15 @@ if(PROA_WITH_CUDA)
         list(APPEND PROA_FOUND "cuDNN's headers (the library is looked for at run time)")
     else()
         list(APPEND PROA_MISSING "cuDNN's headers: convolutions on a GPU are not checked against them")
+    endif()
+    # So is NCCL.
+    find_path(PROA_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    if(PROA_NCCL_INCLUDE)
+        set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/nccl.c" PROPERTIES
+            COMPILE_DEFINITIONS PROA_NCCL_HEADERS INCLUDE_DIRECTORIES "${PROA_NCCL_INCLUDE};${CUDAToolkit_INCLUDE_DIRS}")
+        list(APPEND PROA_FOUND "NCCL's header (the library is looked for at run time)")
+    else()
+        list(APPEND PROA_MISSING "NCCL's header: collectives between GPUs are not checked against it")
     endif()
     # Positions and sums of bytes are to the bit.
     set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/vision/cuda/interpolate.cu" PROPERTIES COMPILE_OPTIONS -fmad=false)

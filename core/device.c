@@ -1,6 +1,7 @@
 /* The device table: device 0 is the CPU, plug-ins add the others. Entries are never removed, so reading the
  * table takes no lock. Uses streams; plugin.c loads the plug-in of a device that is not in the table. */
 #include "core/device.h"
+#include "core/group.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -12,12 +13,23 @@ static const proa_device_table cpu = {.name = "cpu"};
 
 static const proa_device_table *devices[MAX_DEVICES] = {&cpu};
 static atomic_int device_count = 1;
+static const proa_communicators *_Atomic communicators[MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const proa_device_table *proa__device(int device)
 {
     int n = atomic_load_explicit(&device_count, memory_order_acquire);
     return device >= 0 && device < n ? devices[device] : NULL;
+}
+
+const proa_communicators *proa__communicators_of(int device)
+{
+    return proa__device(device) ? atomic_load_explicit(&communicators[device], memory_order_acquire) : NULL;
+}
+
+void proa__set_communicators(int device, const proa_communicators *c)
+{
+    atomic_store_explicit(&communicators[device], c, memory_order_release);
 }
 
 const char *proa_device_name(int index)

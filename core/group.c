@@ -95,6 +95,13 @@ static proa_status alone_barrier(proa_group *g)
     return PROA_OK;
 }
 
+static proa_status alone_on_device(proa_group *g, int device, const proa_device_call *call, bool *done)
+{
+    (void)g, (void)device, (void)call;
+    *done = false;
+    return PROA_OK;
+}
+
 static void alone_close(proa_group *g) { (void)g; }
 
 static const proa__group_calls alone_calls = {
@@ -104,6 +111,7 @@ static const proa__group_calls alone_calls = {
     .all_to_all = alone_all_to_all,
     .send = alone_send,
     .recv = alone_recv,
+    .on_device = alone_on_device,
 };
 static proa__comm alone = {
     {0, 1, NULL, alone_all_reduce, alone_broadcast, alone_all_gather, alone_barrier, alone_close},

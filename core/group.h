@@ -5,6 +5,8 @@
 
 #include "core/internal.h"
 
+#include <proa/communicator.h>
+
 /* Collectives with a root, and calls between two ranks. Roots and peers are ranks within the group. */
 typedef struct proa__group_calls {
     /* the root's data become the result; the other ranks' data stay unchanged */
@@ -18,6 +20,9 @@ typedef struct proa__group_calls {
                               const size_t *out_bytes);
     proa_status (*send)(proa_group *g, const void *data, size_t bytes, int peer);
     proa_status (*recv)(proa_group *g, void *data, size_t bytes, int peer);
+    /* Runs the call between the ranks' devices; `device` is this rank's. *done: false, without an error, if
+     * they are not connected, so that the call is to be made in host memory; the same on all ranks. */
+    proa_status (*on_device)(proa_group *g, int device, const proa_device_call *call, bool *done);
 } proa__group_calls;
 
 /* Every proa_group is the first member of one of these. */
@@ -30,6 +35,10 @@ static inline const proa__group_calls *proa__calls_of(proa_group *g)
 {
     return ((const proa__comm *)(const void *)g)->calls;
 }
+
+/* The communicators of a device; NULL: it has none. */
+const proa_communicators *proa__communicators_of(int device);
+void proa__set_communicators(int device, const proa_communicators *c);
 
 enum { PROA__GROUPS = 1024 /* numbers of groups are below */ };
 /* The group of an id; id 0 is the default group if none was set for it. In a job of one rank every id gives a

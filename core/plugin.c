@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "core/blocked.h"
 #include "core/device.h"
+#include "core/group.h"
 #include "core/thread.h"
 
 #include <dlfcn.h>
@@ -80,6 +81,15 @@ static int check(const char *path, const proa_plugin *p)
     return -1;
 }
 
+/* The communicators of a plug-in's device, which few have. */
+static const proa_communicators *communicators_of(void *handle, const proa_device_table *device)
+{
+    void *symbol = dlsym(handle, PROA_COMMUNICATORS_ENTRY);
+    proa_communicators_entry_fn entry;
+    memcpy(&entry, &symbol, sizeof entry);
+    return symbol ? entry(device) : NULL;
+}
+
 /* Loads the plug-in at `path`; the caller holds the lock. */
 static int load(const char *path)
 {
@@ -102,7 +112,9 @@ static int load(const char *path)
     for (int i = 0; i < n; i++) {
         bool there = false;
         for (int k = 0; proa__device(k); k++) there |= proa__device(k) == &p->devices[i];
-        if (!there && proa_add_device(&p->devices[i]) < 0) return -1;
+        int id = there ? -1 : proa_add_device(&p->devices[i]);
+        if (!there && id < 0) return -1;
+        if (!there) proa__set_communicators(id, communicators_of(handle, &p->devices[i]));
     }
     return n;
 }

@@ -44,9 +44,10 @@ struct proa__ring {
     int rank, size, id; /* rank −1: this process is no member */
     const int *ranks;   /* each member's global rank; NULL: 0, 1, 2, … */
     const proa__engine *engine;
-    void *context;               /* the engine's */
-    struct proa__queues *queues; /* queues of asynchronous calls */
-    struct proa_group *group;    /* the group's handle for core and users */
+    void *context;                 /* the engine's */
+    struct proa__queues *queues;   /* queues of asynchronous calls */
+    struct proa__devices *devices; /* communicators between devices; NULL: the group has one rank */
+    struct proa_group *group;      /* the group's handle for core and users */
 };
 
 /* The global rank (in the whole job) of the member with group rank `rank`. */

@@ -4,6 +4,7 @@
 #include "dist/group.h"
 
 #include "core/group.h"
+#include "dist/devices.h"
 #include "dist/job.h"
 #include "dist/task.h"
 
@@ -93,6 +94,27 @@ static proa_status core_recv(proa_group *g, void *data, size_t bytes, int peer)
 
 static proa_status core_barrier(proa_group *g) { IN_ORDER(g, PROA__COLLECTIVES, barrier(r)); }
 
+static int queue_number(const proa__ring *r, const proa_device_call *call)
+{
+    if (call->kind == PROA_DEVICE_SEND) return PROA__SENDS + call->peer;
+    return call->kind == PROA_DEVICE_RECV ? PROA__SENDS + r->size + call->peer : PROA__COLLECTIVES;
+}
+
+static proa_status core_on_device(proa_group *g, int device, const proa_device_call *call, bool *done)
+{
+    static const char *const names[] = {"all_reduce", "reduce",     "reduce_scatter",
+                                        "broadcast",  "all_gather", "scatter",
+                                        "all_to_all", "send",       "recv"};
+    proa__ring *r = ring_of(g);
+    *done = false;
+    if (!proa__communicators(r, device)) return PROA_OK;
+    PROA_TRY(proa__ring_check(r));
+    struct proa__queue *queue = proa__queues_enter(r, queue_number(r, call));
+    proa_status status = proa__device_call(r, device, names[call->kind], call, done);
+    proa__queue_leave(queue);
+    return proa__ring_note(r, status);
+}
+
 static void core_close(proa_group *g) { proa__ring_close(ring_of(g)); }
 
 static const proa__group_calls calls = {
@@ -102,12 +124,14 @@ static const proa__group_calls calls = {
     .all_to_all = core_all_to_all,
     .send = core_send,
     .recv = core_recv,
+    .on_device = core_on_device,
 };
 
 void proa__ring_close(proa__ring *g)
 {
     if (!g) return;
     proa__queues_free(g->queues);
+    proa__devices_free(g->devices);
     if (g->engine) g->engine->close(g);
     proa__free((void *)(uintptr_t)g->ranks);
     proa__free(g); /* the first field of its `member` */
@@ -120,6 +144,8 @@ static proa_status connect_engine(proa__ring *g, const proa__engine_setup *setup
         g->engine = &proa__engine_alone;
         return PROA_OK;
     }
+    g->devices = proa__devices_new(setup);
+    if (!g->devices) return proa_error();
     PROA_TRY(proa__shm_open(g, setup, &done));
     if (done) return PROA_OK;
 #ifdef PROA_HAVE_GLOO

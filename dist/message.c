@@ -1,10 +1,12 @@
-/* Runs one communication on tensors (proa_message): checks it, copies tensors that are strided or on a device
- * to contiguous host memory, calls the group's engine, and copies results back. While the profiler records, a
- * call is a stretch of its thread. May use core and profile. */
+/* Runs one communication on tensors (proa_message): checks it, and hands it to the devices' communicators, or
+ * copies tensors that are strided or on a device to contiguous host memory, calls the group's engine, and
+ * copies results back. While the profiler records, a call is a stretch of its thread. May use core and
+ * profile. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/internal.h"
+#include "dist/devices.h"
 #include "dist/task.h"
 
 #include <proa/profile.h>
@@ -112,16 +114,23 @@ static proa_tensor *on_host(proa_tensor *t)
     return t ? proa__contiguous(t) : NULL;
 }
 
+/* The bytes of an all_to_all to each rank, then from each, for proa_scratch_free. */
+static size_t *part_bytes(const proa_message *m, const proa_tensor *in, const proa_tensor *out)
+{
+    size_t n = (size_t)m->group->size, item = proa_dtype_size((proa_dtype)out->dtype);
+    size_t *bytes = proa_scratch(2 * n * sizeof *bytes);
+    for (size_t r = 0; r < n && bytes; r++) {
+        bytes[r] = item * (size_t)(m->in_counts ? m->in_counts[r] : in->numel / (int64_t)n);
+        bytes[n + r] = item * (size_t)(m->out_counts ? m->out_counts[r] : out->numel / (int64_t)n);
+    }
+    return bytes;
+}
+
 static proa_status all_to_all(const proa_message *m, proa__ring *g, const proa_tensor *in, proa_tensor *out)
 {
-    size_t n = (size_t)g->size, item = proa_dtype_size((proa_dtype)out->dtype);
-    size_t *bytes = proa_scratch(2 * n * sizeof *bytes);
+    size_t *bytes = part_bytes(m, in, out);
     if (!bytes) return proa_error();
-    for (size_t r = 0; r < n; r++) {
-        bytes[r] = item * (size_t)(m->in_counts ? m->in_counts[r] : in->numel / g->size);
-        bytes[n + r] = item * (size_t)(m->out_counts ? m->out_counts[r] : out->numel / g->size);
-    }
-    proa_status status = g->engine->all_to_all(g, in->data, bytes, out->data, bytes + n);
+    proa_status status = g->engine->all_to_all(g, in->data, bytes, out->data, bytes + g->size);
     proa_scratch_free(bytes);
     return status;
 }
@@ -150,9 +159,84 @@ static proa_status call_engine(const proa_message *m, const proa_tensor *in, pro
     }
 }
 
-static proa_status run(const proa_message *m)
+/* ---- between devices ------------------------------------------------------------------- */
+
+/* The device that the message's tensors are on, if the group may connect the ranks'; PROA_CPU: none. */
+static int device_of(const proa_message *m)
+{
+    const proa_tensor *any = m->out ? m->out : m->in;
+    int device = any ? proa__device_id(any) : PROA_CPU;
+    if (m->in && proa__device_id(m->in) != device) return PROA_CPU;
+    return proa__communicators(m->group->context, device) ? device : PROA_CPU;
+}
+
+static proa_device_call call_of(const proa_message *m)
+{
+    static const proa_device_call_kind kinds[] = {[PROA_MESSAGE_ALL_REDUCE] = PROA_DEVICE_ALL_REDUCE,
+                                                  [PROA_MESSAGE_REDUCE] = PROA_DEVICE_REDUCE,
+                                                  [PROA_MESSAGE_REDUCE_SCATTER] = PROA_DEVICE_REDUCE_SCATTER,
+                                                  [PROA_MESSAGE_BROADCAST] = PROA_DEVICE_BROADCAST,
+                                                  [PROA_MESSAGE_ALL_GATHER] = PROA_DEVICE_ALL_GATHER,
+                                                  [PROA_MESSAGE_SCATTER] = PROA_DEVICE_SCATTER,
+                                                  [PROA_MESSAGE_ALL_TO_ALL] = PROA_DEVICE_ALL_TO_ALL,
+                                                  [PROA_MESSAGE_SEND] = PROA_DEVICE_SEND,
+                                                  [PROA_MESSAGE_RECV] = PROA_DEVICE_RECV};
+    bool by_input = m->kind == PROA_MESSAGE_ALL_GATHER || m->kind == PROA_MESSAGE_SEND;
+    const proa_tensor *part = by_input ? m->in : m->out;
+    proa_dtype dtype = (proa_dtype)part->dtype;
+    bool reduces = m->kind <= PROA_MESSAGE_REDUCE_SCATTER;
+    return (proa_device_call){.kind = kinds[m->kind],
+                              .count = part->numel * (reduces ? 1 : (int64_t)proa_dtype_size(dtype)),
+                              .dtype = dtype,
+                              .op = reduces ? (int)m->op : 0,
+                              .peer = has_peer(m->kind) ? proa__ring_rank_of(m->group->context, m->peer) : 0};
+}
+
+static proa_status call_device(const proa_message *m, int device, proa_device_call *call, bool *done)
+{
+    size_t *bytes = NULL;
+    if (m->kind == PROA_MESSAGE_ALL_TO_ALL && !(bytes = part_bytes(m, m->in, m->out))) return proa_error();
+    call->in_bytes = bytes;
+    call->out_bytes = bytes ? bytes + m->group->size : NULL;
+    proa_status status = proa__device_call(m->group->context, device, names[m->kind], call, done);
+    proa_scratch_free(bytes);
+    return status;
+}
+
+/* Runs the message between the ranks' devices; *done: false if they are not connected. */
+static proa_status run_on_device(const proa_message *m, int device, void *ready, bool *done)
+{
+    int was = proa_device_use(device);
+    proa_device_call call = call_of(m);
+    proa_tensor *in = m->in, *out = m->out;
+    proa_status status = in ? proa__plain(in) : PROA_OK;
+    if (status == PROA_OK && out) status = proa__plain(out);
+    if (status == PROA_OK && in) in = proa__contiguous(in);
+    if (status == PROA_OK && out && out->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) {
+        proa_meta meta = proa_meta_of(out);
+        out = proa__tensor_new(&meta);
+        if (out) status = proa__copy(out, m->out);
+    }
+    if (status == PROA_OK && ((m->in && !in) || (m->out && !out))) status = proa_error();
+    call.in = in ? in->data : NULL;
+    call.out = out ? out->data : NULL;
+    call.ready = in == m->in && out == m->out ? ready : NULL; /* otherwise a copy is queued behind the mark */
+    if (status == PROA_OK) status = call_device(m, device, &call, done);
+    if (status == PROA_OK && *done && out != m->out) status = proa__copy(m->out, out);
+    proa_device_use(was);
+    return status;
+}
+
+static proa_status run(const proa_message *m, void *ready)
 {
     PROA_SCOPED;
+    bool done = false;
+    int device = device_of(m);
+    if (device != PROA_CPU) {
+        if (m->out) proa__bump_version(m->out);
+        PROA_TRY(run_on_device(m, device, ready, &done));
+        if (done) return PROA_OK;
+    }
     proa_tensor *in = on_host(m->in), *out = on_host(m->out);
     if ((m->in && !in) || (m->out && !out)) return proa_error();
     if (m->out) proa__bump_version(m->out);
@@ -160,11 +244,26 @@ static proa_status run(const proa_message *m)
     return out == m->out ? PROA_OK : proa__copy(m->out, out);
 }
 
-proa_status proa__message_run(const proa_message *m)
+void *proa__message_mark(const proa_message *m)
+{
+    int device = device_of(m);
+    if (device == PROA_CPU) return NULL;
+    const proa_device_table *d = proa__device(device);
+    return proa__communicators(m->group->context, device)->mark(d->context);
+}
+
+void proa__message_unmark(const proa_message *m, void *mark)
+{
+    if (!mark) return;
+    int device = device_of(m);
+    proa__communicators(m->group->context, device)->unmark(proa__device(device)->context, mark);
+}
+
+proa_status proa__message_run(const proa_message *m, void *ready)
 {
     const proa__ring *ring = m->group->context;
     PROA_TRY(proa__ring_check(ring));
     int64_t began = proa_profile_begin();
-    PROA_TRY(proa__ring_note(ring, run(m)));
+    PROA_TRY(proa__ring_note(ring, run(m, ready)));
     return proa_profile_end(names[m->kind], began);
 }

@@ -5,6 +5,7 @@
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
+#include "dist/devices.h"
 #include "dist/task.h"
 
 #include <proa/dist.h>
@@ -103,11 +104,21 @@ static void deal(proa_reducer *r, const int64_t *order)
     }
 }
 
+/* The device of the buckets: the parameters', if they are on one that can be connected to other ranks'. */
+static int bucket_device(const proa_reducer *r)
+{
+    int device = proa__device_id(r->entries[0].param);
+    for (int64_t i = 1; i < r->count; i++)
+        if (proa__device_id(r->entries[i].param) != device) return PROA_CPU;
+    return proa__communicators(r->group->context, device) ? device : PROA_CPU;
+}
+
 /* Makes the buckets parts of one tensor of each dtype: the allocator rounds small blocks up by a quarter. */
 static proa_status make_views(proa_reducer *r, const int64_t *order)
 {
     PROA_SCOPED;
-    PROA__ON_CPU; /* groups move host memory */
+    PROA__ON_CPU; /* again afterwards */
+    proa_device_use(bucket_device(r));
     int64_t total[PROA_DTYPE_COUNT] = {0}, used[PROA_DTYPE_COUNT] = {0};
     proa_tensor *whole[PROA_DTYPE_COUNT] = {0};
     for (int64_t i = 0; i < r->n_buckets; i++) r->buckets[i].bytes = 0;
@@ -185,8 +196,8 @@ static proa_status launch(proa_reducer *r)
     return PROA_OK;
 }
 
-/* Copies a gradient into its view of the bucket, which becomes the parameter's gradient (a device's stays
- * apart). */
+/* Copies a gradient into its view of the bucket, which becomes the parameter's gradient, unless they are on
+ * two devices. */
 static proa_status settle(const entry *e)
 {
     PROA_SCOPED;
@@ -197,7 +208,8 @@ static proa_status settle(const entry *e)
     PROA_TRY(proa__plain(g));
     if (g->data == e->view->data) return PROA_OK;
     PROA_TRY(proa__copy(e->view, g));
-    return proa__on_device(g) ? PROA_OK : proa_set_grad(e->param, e->view);
+    bool together = proa__device_id(g) == proa__device_id(e->view);
+    return together ? proa_set_grad(e->param, e->view) : PROA_OK;
 }
 
 static proa_status finish_pass(void *context, proa_status status);
@@ -283,8 +295,7 @@ static proa_status fill_missing(proa_reducer *r)
         if (e->ready || e->sparse) continue;
         bool had = proa_grad_of(e->param) != proa_none;
         if (had) PROA_TRY(settle(e));
-        else if (e->view->numel)
-            memset(e->view->data, 0, (size_t)e->view->numel * proa_dtype_size((proa_dtype)e->view->dtype));
+        else PROA_TRY(proa__fill(e->view, NULL));
         r->buckets[e->bucket].waiting--;
     }
     return launch(r);
@@ -368,7 +379,7 @@ static proa_status take_results(proa_reducer *r, const proa_tensor *used)
             continue;
         }
         proa_tensor *g = proa_grad_of(e->param);
-        if (g == proa_none || g->data == e->view->data || !proa__on_device(g)) {
+        if (g == proa_none || proa__device_id(g) == proa__device_id(e->view)) {
             if (g != e->view) PROA_TRY(proa_set_grad(e->param, e->view));
         } else {
             PROA_TRY(proa__copy(g, e->view));

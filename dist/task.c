@@ -14,6 +14,7 @@ struct proa_task {
     struct proa__queue *queue;
     proa_message message; /* its tensors are kept until the task is freed */
     int64_t *counts;      /* copies of the message's */
+    void *ready;          /* mark in the device's work, behind what computes its tensors; or NULL */
     bool done;            /* under the queue's lock */
     proa_status status;
     char text[512];
@@ -160,6 +161,7 @@ static void release_task(proa_task *t)
 
 static void finish(proa_task *t, proa_status status)
 {
+    proa__message_unmark(&t->message, t->ready);
     pthread_mutex_lock(&t->queue->lock);
     t->status = status;
     if (status) snprintf(t->text, sizeof t->text, "%s", proa_error_message());
@@ -182,7 +184,7 @@ static void *work(void *context)
         q->first = t->next;
         q->busy = true;
         pthread_mutex_unlock(&q->lock);
-        finish(t, proa__message_run(&t->message));
+        finish(t, proa__message_run(&t->message, t->ready));
         pthread_mutex_lock(&q->lock);
         q->busy = false;
         pthread_cond_broadcast(&q->changed);
@@ -224,6 +226,7 @@ static proa_task *put(queue *q, const proa_message *m)
     atomic_init(&t->refs, 2);
     if (m->in) proa_keep(m->in);
     if (m->out) proa_keep(m->out);
+    t->ready = proa__message_mark(m);
     pthread_mutex_lock(&q->lock);
     proa_status status = start_thread(q);
     if (status == PROA_OK) {
@@ -234,6 +237,7 @@ static proa_task *put(queue *q, const proa_message *m)
     }
     pthread_mutex_unlock(&q->lock);
     if (status == PROA_OK) return t;
+    proa__message_unmark(m, t->ready);
     release_task(t);
     release_task(t);
     return NULL;
@@ -258,7 +262,7 @@ proa_status proa_communicate(const proa_message *message)
     PROA_TRY(proa__message_check(&m));
     queue *q = queue_of(&m);
     hold(q);
-    proa_status status = proa__message_run(&m);
+    proa_status status = proa__message_run(&m, NULL);
     let_go(q);
     return status;
 }

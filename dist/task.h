@@ -27,8 +27,12 @@ proa_status proa__ring_check(const proa__ring *ring);
 /* Calls proa__ring_part if `status` is OUT_OF_MEMORY: the failed call was left out. Returns status. */
 proa_status proa__ring_note(const proa__ring *ring, proa_status status);
 
-/* Runs `message` on the calling thread. */
-proa_status proa__message_run(const proa_message *message);
+/* Runs `message` on the calling thread, behind the work that its device had when `ready` was made
+ * (NULL: behind all of it). */
+proa_status proa__message_run(const proa_message *message, void *ready);
+/* Marks the present end of the work of the message's device; NULL: all of it will be awaited. */
+void *proa__message_mark(const proa_message *message);
+void proa__message_unmark(const proa_message *message, void *mark);
 /* Fails if the message does not fit its group. Fills in the world's group. */
 proa_status proa__message_check(proa_message *message);
 

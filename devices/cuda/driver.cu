@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include <cuda_runtime.h>
+#include <stdio.h>
 #include <string.h>
 
 static int count(int *n) { return (int)cudaGetDeviceCount(n); }
@@ -18,6 +19,8 @@ static int describe(int device, cuda_description *to)
     if (code != cudaSuccess) return (int)code;
     memcpy(to->name, p.name, sizeof to->name - 1);
     to->name[sizeof to->name - 1] = 0;
+    for (size_t i = 0; i < sizeof p.uuid.bytes; i++)
+        snprintf(to->identity + 2 * i, 3, "%02x", (unsigned char)p.uuid.bytes[i]);
     to->major = p.major;
     to->minor = p.minor;
     to->multiprocessors = p.multiProcessorCount;
@@ -35,6 +38,7 @@ static int stream_create(void **stream)
 {
     return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
 }
+static int stream_free(void *stream) { return (int)cudaStreamDestroy((cudaStream_t)stream); }
 static int stream_sync(void *stream) { return (int)cudaStreamSynchronize((cudaStream_t)stream); }
 static int stream_wait(void *stream, void *event)
 {
@@ -111,9 +115,9 @@ static int last_error() { return (int)cudaGetLastError(); }
 static const char *error_text(int code) { return cudaGetErrorString((cudaError_t)code); }
 
 static const cuda_driver driver = {
-    count,         describe,      use,         take,         give,         host_take,    host_give,
-    stream_create, stream_sync,   stream_wait, event_create, event_free,   event_record, event_query,
-    event_sync,    copy,          graph_begin, graph_end,    graph_launch, graph_free,   module_load,
-    module_kernel, module_unload, launch,      last_error,   error_text,   MADE_FOR};
+    count,         describe,      use,           take,        give,         host_take,    host_give,
+    stream_create, stream_free,   stream_sync,   stream_wait, event_create, event_free,   event_record,
+    event_query,   event_sync,    copy,          graph_begin, graph_end,    graph_launch, graph_free,
+    module_load,   module_kernel, module_unload, launch,      last_error,   error_text,   MADE_FOR};
 
 const cuda_driver *cuda_driver_default(void) { return &driver; }

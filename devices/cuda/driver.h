@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct cuda_description {
-    char name[128];
+    char name[128], identity[48]; /* identity: tells the GPU from all others of all hosts */
     int major, minor, multiprocessors;
     size_t memory;
 } cuda_description;
@@ -30,6 +30,7 @@ typedef struct cuda_driver {
     int (*host_malloc)(void **p, size_t bytes); /* pinned */
     int (*host_free)(void *p);
     int (*stream_create)(void **stream);
+    int (*stream_free)(void *stream);
     int (*stream_sync)(void *stream);
     int (*stream_wait)(void *stream, void *event); /* work queued from now on waits for the event */
     int (*event_create)(void **event);

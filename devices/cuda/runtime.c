@@ -357,8 +357,8 @@ static const char *describe(void *context)
     return c->text;
 }
 
-/* waits, launches, replays, strided_copies, sent, driver_allocations, kernels_*: how often so far, for tests
- * and for who looks for a sync. */
+/* waits, launches, replays, communications, strided_copies, sent, driver_allocations, kernels_*: how often so
+ * far, for tests and for who looks for a sync. */
 static int property(void *context, const char *name, int64_t *value)
 {
     const cuda_context *c = context;
@@ -370,6 +370,7 @@ static int property(void *context, const char *name, int64_t *value)
     else if (!strcmp(name, "launches")) *value = c->launches;
     else if (!strcmp(name, "replays")) *value = c->replays;
     else if (!strcmp(name, "sent")) *value = cuda_transfer_count(c);
+    else if (!strcmp(name, "communications")) *value = c->communications;
     else if (!strcmp(name, "strided_copies")) *value = c->strided_copies;
     else if (!strcmp(name, "kernels_compiled")) *value = modules.compiled;
     else if (!strcmp(name, "kernels_read")) *value = modules.read;

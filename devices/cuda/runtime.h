@@ -62,8 +62,8 @@ typedef struct cuda_context {
     pthread_mutex_t lock; /* recursive; held while work is queued or awaited, and during a whole recording */
     cuda_recording *recording; /* NULL: work is executed, not recorded */
     /* Counters: host waits, kernels launched, recordings replayed, strided copies (changes of layout
-     * included). */
-    int64_t waits, launches, replays, strided_copies;
+     * included), calls of communicators. */
+    int64_t waits, launches, replays, strided_copies, communications;
     char name[16], text[256];
 } cuda_context;
 

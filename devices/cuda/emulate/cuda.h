@@ -40,7 +40,11 @@ uint64_t emulate_exchange(uint64_t value, unsigned lane, unsigned line);
 /* Queues `run` on the stream of compute, or keeps it for the graph that is being recorded; false inside work
  * that was queued: then the caller runs it. */
 bool emulate_keep(std::function<void()> run);
-/* Does all that is queued: what calls of the driver wait for that free something. */
+/* Queues work between processes on a stream: `step` is called until it returns true, when the host waits or
+ * asks for an event behind it. */
+void emulate_poll(void *stream, std::function<bool()> step);
+/* Does all that is queued but for work between processes: what calls of the driver wait for that free
+ * something. */
 void emulate_finish();
 void emulate_warp_barrier(unsigned line);
 /* The live lanes of the warp that put the same value, a bit each. */

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -51,7 +53,10 @@ int describe(int, cuda_description *to)
 {
     const char *capability = getenv("PROA_EMULATE_CAPABILITY"); // 75: as on a GPU of compute capability 7.5
     int of = capability ? atoi(capability) : 90;
-    *to = cuda_description{"Emulated device (no GPU)", of / 10, of % 10, 1, reserved};
+    *to = cuda_description{"Emulated device (no GPU)", "", of / 10, of % 10, 1, reserved};
+    const char *same = getenv("PROA_EMULATE_IDENTITY"); // as of processes that share one GPU
+    if (same) snprintf(to->identity, sizeof to->identity, "%s", same);
+    else snprintf(to->identity, sizeof to->identity, "process %ld", (long)getpid());
     return 0;
 }
 
@@ -124,10 +129,12 @@ int host_give(void *p)
     return 0;
 }
 
+/* A piece of work: false when it has to be called again, which only work between processes says. */
+typedef std::function<bool()> piece;
 struct stream {
-    std::deque<std::function<void()>> row;
+    std::deque<piece> row;
     uint64_t queued, done; // pieces of work so far
-    bool late;
+    bool late, polled;     // polled: it has had work between processes
 };
 struct event {
     stream *of;
@@ -136,27 +143,41 @@ struct event {
 std::vector<stream *> streams;
 stream *compute, *working; // working: the stream whose work is being done; NULL: none
 
-/* Does a stream's work, in order, until so much of it is done. */
-void work(stream *s, uint64_t until)
+/* Does a stream's work, in order, until so much of it is done, or until a piece would wait. */
+void progress(stream *s, uint64_t until)
 {
     while (s->done < until) {
-        std::function<void()> next = std::move(s->row.front());
-        s->row.pop_front();
-        s->done++;
         stream *outer = working;
         working = s;
-        next();
+        piece next = std::move(s->row.front());
+        bool done = next();
         working = outer;
+        if (!done) {
+            s->row.front() = std::move(next);
+            return;
+        }
+        s->row.pop_front();
+        s->done++;
     }
+}
+
+void work(stream *s, uint64_t until)
+{
+    for (progress(s, until); s->done < until; progress(s, until)) usleep(100);
+}
+
+void queue_piece(stream *s, piece next)
+{
+    pthread_mutex_lock(&lock);
+    s->row.push_back(std::move(next));
+    s->queued++;
+    if (!s->late) work(s, s->queued);
+    pthread_mutex_unlock(&lock);
 }
 
 void queue(stream *s, std::function<void()> run)
 {
-    pthread_mutex_lock(&lock);
-    s->row.push_back(std::move(run));
-    s->queued++;
-    if (!s->late) work(s, s->queued);
-    pthread_mutex_unlock(&lock);
+    queue_piece(s, [run = std::move(run)] { return run(), true; });
 }
 
 int stream_create(void **to)
@@ -168,6 +189,15 @@ int stream_create(void **to)
     streams.push_back(s);
     *to = s;
     return 0;
+}
+int stream_free(void *s)
+{
+    pthread_mutex_lock(&lock);
+    stream *gone = static_cast<stream *>(s);
+    work(gone, gone->queued);
+    streams.erase(std::find(streams.begin(), streams.end(), gone));
+    pthread_mutex_unlock(&lock);
+    return 0; // its memory stays: events may know it
 }
 int stream_sync(void *s)
 {
@@ -200,6 +230,7 @@ int event_query(void *p)
 {
     event *e = static_cast<event *>(p);
     pthread_mutex_lock(&lock);
+    if (e->of && e->of->polled) progress(e->of, e->at);
     bool comes = e->of && e->of->done < e->at;
     pthread_mutex_unlock(&lock);
     return comes ? CUDA_NOT_READY : 0;
@@ -275,6 +306,7 @@ const cuda_driver driver = {count,
                             host_take,
                             host_give,
                             stream_create,
+                            stream_free,
                             stream_sync,
                             stream_wait,
                             event_create,
@@ -309,10 +341,17 @@ void emulate_close()
     pthread_mutex_unlock(&lock);
 }
 
+void emulate_poll(void *on, std::function<bool()> step)
+{
+    static_cast<stream *>(on)->polled = static_cast<stream *>(on)->late = true;
+    queue_piece(static_cast<stream *>(on), std::move(step));
+}
+
 void emulate_finish()
 {
     pthread_mutex_lock(&lock);
-    for (stream *s : streams) work(s, s->queued);
+    for (stream *s : streams)
+        if (!s->polled) work(s, s->queued); // other processes may never come
     pthread_mutex_unlock(&lock);
 }
 
