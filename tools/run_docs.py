@@ -16,6 +16,7 @@ docs/add-an-op.md must stay in one folder of ops/: "adding an op touches one fol
 build/docs-test and removed afterwards, which undoes everything; pages share what they build in its build-doc/.
 """
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -118,11 +119,16 @@ def run_programs(page):
     return c, run_program(page, "page.py", program, python) if program else 0
 
 
-def run_page(page):
-    c, python = run_programs(page)
-    copied = any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(page))
-    written, ran = run_blocks(page) if copied else ([], 0)
-    print(f"docs: {page.name}: ok, {len(written)} files touched, {ran} blocks, {c} lines of C and {python} of Python run")
+def run_pages(pages):
+    """Two pages at a time, but in the copy one."""
+    copied = [p for p in pages if any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(p))]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        in_copy = pool.submit(lambda: {page: run_blocks(page) for page in copied})
+        programs = pool.submit(lambda: {page: run_programs(page) for page in pages})
+        lines, found = programs.result(), in_copy.result()
+    for page in pages:
+        (c, python), (written, ran) = lines[page], found.get(page, ([], 0))
+        print(f"docs: {page.name}: ok, {len(written)} files touched, {ran} blocks, {c} lines of C and {python} of Python run")
 
 
 def run_blocks(page):
@@ -164,8 +170,7 @@ def main():
         print(*(python_program(page) for page in pages), sep="\n", end="")
         return
     live = [p for p in pages if any("file=" in info or re.search(r"\brun\b", info) for info, _ in blocks(p))]
-    for page in live:
-        run_page(page)
+    run_pages(live)
     shutil.rmtree(COPY, ignore_errors=True)
     if not live:
         sys.exit("docs: no page has blocks to run (docs/add-an-op.md should)")
