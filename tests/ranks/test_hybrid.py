@@ -199,9 +199,11 @@ model, opt, _ = group_sharded_parallel(net, make(net), LEVEL, group=hcg.get_shar
 d = hcg.get_data_parallel_rank() * 2 + hcg.get_sharding_parallel_rank()
 n = hcg.get_data_parallel_world_size() * 2
 x, y, got = paddle.to_tensor(np.split(ids, n)[d]), paddle.to_tensor(np.split(labels, n)[d]), []
-for _ in range(10):
+for step in range(10):
     loss = model(x, y)
-    loss.backward(); opt.step(); opt.clear_grad()
+    loss.backward()
+    opt.step() if step % 2 else opt.minimize(loss)
+    opt.clear_grad()
     value = loss.detach().clone()
     dist.all_reduce(value, dist.ReduceOp.AVG)
     got.append(float(value))
@@ -225,6 +227,29 @@ def test_levels_with_tensor_parallelism_and_copies(tmp_path, axes, level, clip):
     """Norms are over all ranks of the model, each parameter counted once; groups of copies average what their owners have."""
     body = LEVELS.replace("AXES", repr(axes)).replace("LEVEL", repr(level)).replace("CLIP", clip)
     assert passes(tmp_path, 4, body, environment=QUIET).count("ok") == 4
+
+
+INPUTS = FLEET + """
+hcg = begin(mp=2)
+
+class Nested(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+    def forward(self, pair, named):
+        self.seen = [pair[0], pair[1][0], named["a"]]
+        return self.linear(pair[0])
+
+net = Nested()
+given = [paddle.full([1, 2], float(rank + i)) for i in range(3)]
+fleet.distributed_model(net)([given[0], (given[1], "text")], named={"a": given[2], "b": None})
+assert [float(t[0, 0]) for t in net.seen] == [0, 1, 2], net.seen
+print("ok", rank)
+"""
+
+
+def test_inputs_in_containers_are_the_first_rank_s(tmp_path):
+    assert passes(tmp_path, 2, INPUTS, environment=QUIET).count("ok") == 2
 
 
 REFUSED = FLEET + """

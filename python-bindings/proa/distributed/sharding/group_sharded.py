@@ -83,6 +83,11 @@ class GroupShardedOptimizer:
         finally:
             _core.set_recording(recording)
 
+    def minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None):
+        """A step with the gradients that loss.backward() made."""
+        self.step()
+        return [], [(p, p.grad) for p in self._all if p.grad is not None]
+
     def clear_grad(self, set_to_zero=True):
         """Clears the gradients of all parameters."""
         _core.clear_grads(self._all, set_to_zero and not self._divide_grads)

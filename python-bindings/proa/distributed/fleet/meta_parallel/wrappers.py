@@ -24,6 +24,17 @@ class MetaParallelBase(WrappedLayer):
         start_alike(layers, hcg)
 
 
+def _tensors_in(value):
+    """The tensors of nested lists, tuples and dicts."""
+    if isinstance(value, _core.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    return [tensor for item in value for tensor in _tensors_in(item)]
+
+
 class TensorParallel(MetaParallelBase):
     """A model of divided layers: parameters that are not divided, and every forward's inputs, are those of the model's
     first rank."""
@@ -31,9 +42,8 @@ class TensorParallel(MetaParallelBase):
     def forward(self, *inputs, **kwargs):
         group = self._hcg.get_model_parallel_group()
         if group.nranks > 1:
-            for given in [*inputs, *kwargs.values()]:
-                if isinstance(given, _core.Tensor):
-                    _c.broadcast(given.detach(), group.ranks[0], group)
+            for given in _tensors_in([inputs, kwargs]):
+                _c.broadcast(given.detach(), group.ranks[0], group)
         return self._layers(*inputs, **kwargs)
 
 
