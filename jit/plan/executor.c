@@ -137,17 +137,17 @@ static bool stays_strided(const proa_executor *e, int32_t i, const proa_tensor *
 /* Begins the key with the settings that the choice of kernels depends on, apart from the inputs. */
 static proa_status start_key(proa_executor *e, bool inside)
 {
-    int64_t settings[5] = {proa_threads(), proa__flag_int(PROA_FLAG_cpu_level),
+    int64_t settings[6] = {proa_threads(),
+                           proa__flag_int(PROA_FLAG_cpu_level),
                            (int64_t)proa__stream()->device << 1 | proa__flag_int(PROA_FLAG_device_fallback),
                            (proa__flag_int(PROA_FLAG_deterministic) != 0) << 2 |
                                (proa__flag_int(PROA_FLAG_blocked) != 0) << 1 |
                                (proa__flag_int(PROA_FLAG_winograd) != 0),
+                           proa__flag_int(PROA_FLAG_backends),
                            inside};
     e->fed.inside = inside;
     e->key_bytes = 0;
-    PROA_TRY(put(e, settings, sizeof settings));
-    const char *backends = proa_get_flag("backends");
-    return put(e, backends, backends ? strlen(backends) : 0);
+    return put(e, settings, sizeof settings);
 }
 
 static bool matches(const proa_executor *e, const proa__segment *s)
