@@ -1,4 +1,4 @@
-/* Requantization: INT8 products round their results to integers themselves; reshapes, transposes,
+/* Requantization: INT8 products round their results to integers themselves; reshapes, transposes, slices,
  * concatenation and max pooling operate on integers; behind all other ops a quantize_int8 is inserted.
  * Rebuilds the block from its end. May use core and ops. */
 #include "int8.h"
@@ -112,8 +112,8 @@ static proa_status choose_unit(const writing *w, const product *r)
 
 static bool passes_on(const int8_pass *p, const proa_instr *instr)
 {
-    static const char *const names[] = {"reshape",   "transpose", "flatten",   "squeeze",
-                                        "unsqueeze", "concat",    "max_pool2d"};
+    static const char *const names[] = {"reshape",   "transpose", "flatten", "squeeze",
+                                        "unsqueeze", "concat",    "slice",   "max_pool2d"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (proa__is_op(instr, names[i])) return proa__op_types_include(&p->types, names[i]);
     return false;
@@ -130,7 +130,7 @@ static proa_status look_input(proa_tensor **slot, const proa_field *f, int64_t i
     passing *s = context;
     (void)f, (void)index;
     const proa_var *v = proa__slot_var(*slot);
-    bool known = proa__use_of(&s->w->p->uses, v) && !v->persistable;
+    bool known = proa__use_of(&s->w->p->uses, v) && !v->persistable && v->handle->dtype == PROA_F32;
     bool unsigned_too = known && s->w->p->positive[v->index] == (s->to->handle->dtype == PROA_U8);
     s->fits = s->fits && unsigned_too && proa__is_value(&s->w->p->uses, v);
     return PROA_OK;

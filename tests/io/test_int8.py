@@ -44,7 +44,20 @@ class Joined(nn.Layer):
         return self.last(paddle.concat([nn.functional.relu(self.one(x)), nn.functional.relu(self.two(x))], 1))
 
 
+class Sliced(nn.Layer):
+    """Parts of a product's result, of one sign and of either, go to another product."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.out = nn.Conv2D(3, 8, 1), nn.Conv2D(4, 6, 1), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.second(nn.functional.relu(self.first(x))[:, 2:6, 1:7])
+        return self.out(paddle.flatten(x, 2)[:, :, 3])
+
+
 NETS = {
+    "sliced": (Sliced, {"quantize_int8": 1, "conv2d_int8": 2, "linear_int8": 1, "slice": 2}),
     "chain": (Chain, {"quantize_int8": 1, "conv2d_int8": 3, "max_pool2d_int8": 1, "linear_int8": 1, "flatten": 1}),
     "residual": (Residual, {"quantize_int8": 1, "conv2d_int8": 4}),
     "joined": (Joined, {"quantize_int8": 1, "conv2d_int8": 3, "concat": 1}),
