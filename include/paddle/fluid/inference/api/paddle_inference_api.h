@@ -458,6 +458,8 @@ class AnalysisConfig
     }
     template <typename... Args> void EnableXpu(Args...) { absent("XPU"); }
     template <typename... Args> void EnableNpu(Args...) { absent("NPU"); }
+    template <typename... Args> void EnableIpu(Args...) { absent("IPU"); }
+    template <typename... Args> void EnableOpenVINOEngine(Args...) { absent("OpenVINO"); }
     template <typename... Args> void EnableLiteEngine(Args...)
     {
         keep("Paddle Lite", PROA_CONFIG_LITE_ENGINE);
