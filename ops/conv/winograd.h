@@ -13,7 +13,7 @@ enum {
     WINOGRAD_MAX_TAPS = 16, /* of winograd_phases.h */
     WINOGRAD_SIDE = 4,
     WINOGRAD_POINTS = 16,
-    WINOGRAD_MAX_SIDE = 6, /* of winograd_f4x4.h */
+    WINOGRAD_MAX_SIDE = 6, /* of winograd_points.h */
     WINOGRAD_MAX_POINTS = 36,
     WINOGRAD_BLOCK = 16,
 };
@@ -124,16 +124,19 @@ static inline __attribute__((always_inline)) void winograd_filter(const packed_v
 }
 
 /* The same for other tiles: what G makes of a side's taps, `step` vectors apart. */
-typedef void (*winograd_side_fn)(const packed_vector *from, const int step, packed_vector *to);
+struct winograd_set; /* winograd_points.h */
+typedef void (*winograd_side_fn)(const struct winograd_set *set, const packed_vector *from, const int step,
+                                 packed_vector *to);
 
-static inline __attribute__((always_inline)) void winograd_filter_by(const packed_vector *g,
+static inline __attribute__((always_inline)) void winograd_filter_by(const struct winograd_set *set,
+                                                                     const packed_vector *g,
                                                                      winograd_side_fn of, const int taps,
                                                                      const int side, packed_vector *u)
 {
     packed_vector h[WINOGRAD_MAX_POINTS], column[WINOGRAD_MAX_SIDE];
-    for (int r = 0; r < taps; r++) of(g + taps * r, 1, h + side * r);
+    for (int r = 0; r < taps; r++) of(set, g + taps * r, 1, h + side * r);
     for (int c = 0; c < side; c++) {
-        of(h + c, side, column);
+        of(set, h + c, side, column);
         for (int r = 0; r < side; r++) u[side * r + c] = column[r];
     }
 }
@@ -159,23 +162,6 @@ static inline __attribute__((always_inline)) void winograd_input(packed_vector *
         *(packed_vector *)(v + step) = b + c;
         *(packed_vector *)(v + 2 * step) = c - b;
         *(packed_vector *)(v + 3 * step) = b - winograd_line(d, r, 3);
-    }
-}
-
-/* The same for other tiles, all rows together, with what Bᵀ makes of a side's numbers, `step` vectors apart,
- * in their place. */
-typedef void (*winograd_in_place_fn)(packed_vector *d, const int step);
-
-static inline __attribute__((always_inline)) void winograd_input_by(packed_vector *d, winograd_in_place_fn of,
-                                                                    const int side, float *v, int64_t step)
-{
-#pragma GCC unroll 6
-    for (int c = 0; c < side; c++) of(d + c, side);
-#pragma GCC unroll 6
-    for (int r = 0; r < side; r++) {
-        of(d + side * r, 1);
-#pragma GCC unroll 6
-        for (int c = 0; c < side; c++, v += step) *(packed_vector *)v = d[side * r + c];
     }
 }
 
@@ -282,35 +268,6 @@ static inline void winograd_results(const winograd *w, winograd_place at, int64_
                       h[5] - h[6] - h[7]);
 }
 
-/* The same for other tiles, with what Aᵀ makes of a side's sums: `results` a side, up to the map's edges. */
-static inline __attribute__((always_inline)) void winograd_results_by(const winograd *w, winograd_place at,
-                                                                      int64_t c, const float *m,
-                                                                      winograd_side_fn of, const int side,
-                                                                      const int results)
-{
-    const winograd_map *map = &w->to;
-    packed_vector p[WINOGRAD_MAX_POINTS], h[WINOGRAD_MAX_POINTS];
-#pragma GCC unroll 36
-    for (int i = 0; i < side * side; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
-#pragma GCC unroll 6
-    for (int i = 0; i < side; i++) {
-        packed_vector column[WINOGRAD_MAX_SIDE];
-        of(p + i, side, column);
-        for (int r = 0; r < results; r++) h[side * r + i] = column[r];
-    }
-    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
-                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
-    int64_t across = gemm_min(results, map->width - at.x);
-#pragma GCC unroll 4
-    for (int r = 0; r < results; r++, to += line) {
-        packed_vector y[WINOGRAD_MAX_SIDE];
-        if (at.y + r >= map->height) return;
-        of(h + side * r, 1, y);
-        for (int x = 0; x < results; x++)
-            if (x < across) winograd_put(w, y[x], to + x * map->pixel, c);
-    }
-}
-
 /* ---- the convolution ---------------------------------------------------------------------------- */
 
 static inline int64_t winograd_tap(const conv_geometry *g, int64_t channel, int64_t t)
@@ -327,7 +284,14 @@ static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t r
     winograd_input_tile(w, tile, WINOGRAD_SIDE, winograd_input, 0, WINOGRAD_SIDE, v + row * w->ld);
 }
 
-/* F(2×2, 3×3) with stride 1: every point is a sum of its own. */
+/* Every point is a sum of its own. */
+#define WINOGRAD_SUM_EACH_POINT                                                         \
+    .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,  \
+               18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35}, \
+    .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,                    \
+               1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+
+/* F(2×2, 3×3) with stride 1. */
 static const winograd_kind winograd_plain = {.side = 2,
                                              .taps = WINOGRAD_TAPS,
                                              .phases = 1,
@@ -336,8 +300,7 @@ static const winograd_kind winograd_plain = {.side = 2,
                                              .sums = WINOGRAD_POINTS,
                                              .chunk_bytes = 512 << 10,
                                              .piece = PACKED_KC,
-                                             .sum_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-                                             .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                             WINOGRAD_SUM_EACH_POINT,
                                              .filter = winograd_plain_filter,
                                              .lay = winograd_plain_lay,
                                              .results = winograd_results};

@@ -2,17 +2,19 @@
  * constant filters. Even and odd rows and columns of the padded image make four phase images, each with at
  * most 4×4 of the taps at stride 1; all channels of all four are summed together as Winograd F(3×3, 4×4): a
  * tile of 3×3 outputs takes 4·36 multiplications per channel instead of 9·49. Interpolation points and the
- * input transform are those of winograd_f4x4.h; rounding errors are 2.4 times those of direct float32
+ * input transform are those of F(4×4, 3×3); rounding errors are 2.4 times those of direct float32
  * summation at 3 channels. AVX-512: a vector holds the channels of all phases of one pixel. For kernel files;
  * may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
 #define PROA_OPS_CONV_WINOGRAD_PHASES_H
 
-#include "ops/conv/winograd_f4x4.h"
+#include "ops/conv/winograd_points.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 
-enum { PHASES_RESULTS = 3, PHASES_TAPS = 4 };
+enum { PHASES_TAPS = 4, PHASES_SIDE = 6, PHASES_POINTS = 36 };
+static const winograd_set phases = {
+    .taps = PHASES_TAPS, .results = 3, .side = 6, .zero = 1, .a = 0.75f, .b = 1.5f};
 
 /* Tap t of 4×4 of one channel of one phase: channels are [line's phase][column's phase][channel]. */
 static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_t t)
@@ -23,24 +25,7 @@ static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_
     return (channel % in * g->kernel[1] + y) * g->kernel[2] + x;
 }
 
-/* G of four taps: as f4x4_filter_side's. */
-static inline __attribute__((always_inline)) void phases_filter_side(const packed_vector *g, const int step,
-                                                                     packed_vector *u)
-{
-    const float over_0 = 1 / (LARGE_AA * LARGE_BB), over_a = 1 / (2 * LARGE_AA * (LARGE_AA - LARGE_BB)),
-                over_b = 1 / (2 * LARGE_BB * (LARGE_BB - LARGE_AA));
-    packed_vector g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
-    packed_vector odd_a = LARGE_A * (g1 + LARGE_AA * g3), odd_b = LARGE_B * (g1 + LARGE_BB * g3);
-    u[0] = over_0 * g0;
-    u[1] = over_a * (g0 + LARGE_AA * g2 + odd_a), u[2] = over_a * (g0 + LARGE_AA * g2 - odd_a);
-    u[3] = over_b * (g0 + LARGE_BB * g2 + odd_b), u[4] = over_b * (g0 + LARGE_BB * g2 - odd_b);
-    u[5] = g3;
-}
-
-static inline void phases_filter(const packed_vector *g, packed_vector *u)
-{
-    winograd_filter_by(g, phases_filter_side, PHASES_TAPS, LARGE_SIDE, u);
-}
+static inline void phases_filter(const packed_vector *g, packed_vector *u) { points_filter(&phases, g, u); }
 
 /* Two lines' pairs of pixels one behind the other, zeros behind them: what permutes the lanes of two vectors,
  * in whose upper halves zeros stand. */
@@ -76,63 +61,48 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
     int64_t y = 2 * at.y - w->before[0], x = (2 * at.x - w->before[1]) * m->pixel;
     const float *image = m->data + at.image * m->image;
     const __m512i order = phases_order(two);
-    packed_vector d[LARGE_POINTS];
-    if (y >= 0 && x >= 0 && y + 2 * LARGE_SIDE <= m->height && x + (LARGE_SIDE - 1) * two + half <= length) {
+    packed_vector d[PHASES_POINTS];
+    if (y >= 0 && x >= 0 && y + 2 * PHASES_SIDE <= m->height &&
+        x + (PHASES_SIDE - 1) * two + half <= length) {
 #pragma GCC unroll 36
-        for (int i = 0; i < LARGE_POINTS; i++) {
-            const float *even = image + y * length + x + i / LARGE_SIDE * 2 * length + i % LARGE_SIDE * two;
+        for (int i = 0; i < PHASES_POINTS; i++) {
+            const float *even = image + y * length + x + i / PHASES_SIDE * 2 * length + i % PHASES_SIDE * two;
             d[i] = phases_place(_mm256_loadu_ps(even), _mm256_loadu_ps(even + length), order);
         }
     } else {
         const __m256 zero = _mm256_setzero_ps();
-        __mmask8 on[LARGE_SIDE];
-        for (int j = 0; j < LARGE_SIDE; j++) on[j] = phases_inside(x + j * two, two, length);
-        for (int i = 0; i < LARGE_SIDE; i++, y += 2)
-            for (int j = 0; j < LARGE_SIDE; j++) {
+        __mmask8 on[PHASES_SIDE];
+        for (int j = 0; j < PHASES_SIDE; j++) on[j] = phases_inside(x + j * two, two, length);
+        for (int i = 0; i < PHASES_SIDE; i++, y += 2)
+            for (int j = 0; j < PHASES_SIDE; j++) {
                 int64_t even = y * length + x + j * two;
                 __m256 p = zero, q = zero; /* a load outside of memory takes long, even masked off */
                 if (y >= 0 && y < m->height && on[j]) p = _mm256_maskz_loadu_ps(on[j], image + even);
                 if (y + 1 >= 0 && y + 1 < m->height && on[j])
                     q = _mm256_maskz_loadu_ps(on[j], image + even + length);
-                d[i * LARGE_SIDE + j] = phases_place(p, q, order);
+                d[i * PHASES_SIDE + j] = phases_place(p, q, order);
             }
     }
-    f4x4_input(d, 0, LARGE_SIDE, v + row * w->ld, w->from_step);
-}
-
-/* Aᵀ of six sums, `step` vectors apart. */
-static inline __attribute__((always_inline)) void phases_results_side(const packed_vector *m, const int step,
-                                                                      packed_vector *y)
-{
-    packed_vector sum_a = m[step] + m[2 * step], off_a = m[step] - m[2 * step];
-    packed_vector sum_b = m[3 * step] + m[4 * step], off_b = m[3 * step] - m[4 * step];
-    y[0] = m[0] + sum_a + sum_b;
-    y[1] = LARGE_A * off_a + LARGE_B * off_b;
-    y[2] = m[5 * step] + LARGE_AA * sum_a + LARGE_BB * sum_b;
+    points_input(&phases, d, v + row * w->ld, w->from_step);
 }
 
 static inline void phases_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
-    winograd_results_by(w, at, c, m, phases_results_side, LARGE_SIDE, PHASES_RESULTS);
+    points_results(&phases, w, at, c, m);
 }
 
-/* Every point is a sum of its own. */
-static const winograd_kind winograd_phases = {
-    .side = PHASES_RESULTS,
-    .taps = PHASES_TAPS * PHASES_TAPS,
-    .phases = 4,
-    .points = LARGE_POINTS,
-    .sums = LARGE_POINTS,
-    .chunk_bytes = 256 << 10,
-    .piece = PACKED_LANES,
-    .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,
-               18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35},
-    .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-               1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    .tap = phases_tap,
-    .filter = phases_filter,
-    .lay = phases_lay,
-    .results = phases_results};
+static const winograd_kind winograd_phases = {.side = 3,
+                                              .taps = PHASES_TAPS * PHASES_TAPS,
+                                              .phases = 4,
+                                              .points = PHASES_POINTS,
+                                              .sums = PHASES_POINTS,
+                                              .chunk_bytes = 256 << 10,
+                                              .piece = PACKED_LANES,
+                                              WINOGRAD_SUM_EACH_POINT,
+                                              .tap = phases_tap,
+                                              .filter = phases_filter,
+                                              .lay = phases_lay,
+                                              .results = phases_results};
 
 static const winograd_kind *const phases_kind = &winograd_phases;
 

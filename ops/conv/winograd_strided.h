@@ -22,15 +22,17 @@ static inline __attribute__((always_inline)) void strided_side(packed_vector *d,
 }
 
 /* The same of a filter: g0, g0 + g2, g2, g1, g1. */
-static inline __attribute__((always_inline)) void strided_filter_side(const packed_vector *g, const int step,
+static inline __attribute__((always_inline)) void strided_filter_side(const struct winograd_set *none,
+                                                                      const packed_vector *g, const int step,
                                                                       packed_vector *u)
 {
+    (void)none;
     u[0] = g[0], u[1] = g[0] + g[2 * step], u[2] = g[2 * step], u[3] = u[4] = g[step];
 }
 
 static inline void strided_filter(const packed_vector *g, packed_vector *u)
 {
-    winograd_filter_by(g, strided_filter_side, 3, STRIDED_SIDE, u);
+    winograd_filter_by(NULL, g, strided_filter_side, 3, STRIDED_SIDE, u);
 }
 
 /* The points of what one tile reads, for all channels. */

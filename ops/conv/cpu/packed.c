@@ -3,8 +3,7 @@
  * channels (winograd*.h). May use core and kernels. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
-#include "ops/conv/winograd_f4x4.h"
-#include "ops/conv/winograd_f3x3.h"
+#include "ops/conv/winograd_points.h"
 #include "ops/conv/winograd_phases.h"
 #include "ops/conv/winograd_strided.h"
 
