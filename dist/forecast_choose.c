@@ -13,7 +13,7 @@ static int64_t class_of(const proa_plan_job *j)
     return (j->pipe > 1) + 2 * (j->sharding > 1) + 4 * (j->model > 1);
 }
 
-enum { KEPT = 4 };
+enum { KEPT = 2 };
 typedef struct candidate {
     proa_plan_job job;
     double estimate, memory;

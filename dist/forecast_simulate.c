@@ -124,8 +124,9 @@ static bool advance(player *g)
     for (int64_t s = 0; s < n; s++) {
         stage *a = &g->stages[s];
         if (!a->computing) continue;
-        a->remaining -= passed;
-        if (next == finished && a->remaining <= least * 1e-9) end(g, s);
+        bool ends = next == finished && a->remaining <= least * (1 + 1e-9);
+        a->remaining = fmax(0, a->remaining - passed);
+        if (ends) end(g, s);
     }
     return true;
 }
@@ -185,24 +186,52 @@ static double finish(const player *g, proa_plan_result *r)
     return step;
 }
 
+/* Plays all steps into a new player. */
+static proa_status run(player *g)
+{
+    PROA_TRY(make_player(g));
+    while (advance(g)) {
+    }
+    for (int64_t s = 0; s < g->p->job.pipe; s++)
+        if (g->stages[s].at < g->n_steps)
+            return proa_fail(PROA_ERR_INTERNAL, "plan: stage %lld waits forever at step %lld", (long long)s,
+                             (long long)g->stages[s].at);
+    return PROA_OK;
+}
+
+/* Moves what the stages of `later` did on by `times` what they did since `sooner`. */
+static void extrapolate(player *later, const player *sooner, double times)
+{
+    for (int64_t s = 0; s < later->p->job.pipe; s++) {
+        stage *to = &later->stages[s];
+        to->end += times * (to->end - sooner->stages[s].end);
+        to->busy += times * (to->busy - sooner->stages[s].busy);
+    }
+}
+
+/* Plays p. Once its stages are filled a pipeline repeats itself: without somebody who sees, a long one is
+ * played to `enough` micro-batches and to a round more, and what follows is that round again. Speeds of
+ * stages that share cores need not repeat. */
 static proa_status play(const proa__forecast *p, bool quiet, proa_plan_see see, void *context,
                         proa_plan_result *r)
 {
-    player g = {.p = p, .quiet = quiet, .see = see, .context = context};
-    proa_status status = make_player(&g);
+    const int64_t stages = p->job.pipe, rounds = stages < 8 ? 32 / stages + 8 : 8, enough = rounds * stages;
+    bool shortens = !see && !p->machine.host_cores && p->job.micro_batches > enough + stages;
+    proa__forecast first = *p, second = *p;
+    if (shortens) first.job.micro_batches = enough, second.job.micro_batches = enough + stages;
+    player sooner = {.p = &first, .quiet = quiet},
+           g = {.p = &second, .quiet = quiet, .see = see, .context = context};
+    proa_status status = shortens ? run(&sooner) : PROA_OK;
+    if (status == PROA_OK) status = run(&g);
     if (status == PROA_OK) {
-        while (advance(&g)) {
-        }
         double busy = 0;
-        for (int64_t s = 0; s < p->job.pipe; s++) {
-            busy += g.stages[s].busy;
-            if (g.stages[s].at < g.n_steps)
-                status = proa_fail(PROA_ERR_INTERNAL, "plan: stage %lld waits forever at step %lld",
-                                   (long long)s, (long long)g.stages[s].at);
-        }
+        if (shortens)
+            extrapolate(&g, &sooner, (double)(p->job.micro_batches - enough - stages) / (double)stages);
+        for (int64_t s = 0; s < stages; s++) busy += g.stages[s].busy;
         r->step = finish(&g, r);
-        r->bubble = r->pipeline > 0 ? 1 - busy / (r->pipeline * (double)p->job.pipe) : 0;
+        r->bubble = r->pipeline > 0 ? 1 - busy / (r->pipeline * (double)stages) : 0;
     }
+    free_player(&sooner);
     free_player(&g);
     return status;
 }

@@ -114,6 +114,26 @@ START_TEST(timeline)
 }
 END_TEST
 
+/* A long pipeline is played in part: what follows is what playing all of it gives. */
+START_TEST(long_pipelines)
+{
+    proa_plan_model model = equal_layers(16);
+    for (int i = 0; i < LAYERS; i++) chain[i].flops = 1 + i % 3;
+    const proa_plan_machine m = {.flops = 1, .link = 16, .latency = 0.25, .host_ranks = 2};
+    for (int64_t p = 1; p <= 8; p *= 2)
+        for (int v = 0; v < 3; v++) {
+            proa_plan_job job = {.data = 2, .pipe = p, .micro_batches = 37 * p, .chunks = v == 1 ? 2 : 1};
+            if (v == 2) job.schedule = PROA_PIPELINE_F_THEN_B;
+            double busy[8] = {0};
+            proa_plan_result all, part = simulated(&model, job, &m);
+            ck_assert_int_eq(proa_plan_simulate(&model, &job, &m, sum_spans, busy, &all), PROA_OK);
+            near(part.step, all.step);
+            near(part.exposed / all.step, all.exposed / all.step);
+            near(part.bubble, all.bubble);
+        }
+}
+END_TEST
+
 /* ---- communication --------------------------------------------------------------------------- */
 
 START_TEST(rings)
@@ -325,5 +345,5 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
-SUITE("plan", schedules, bubbles, timeline, rings, exchange_of_gradients, messages, bytes_of_sharding,
-      bytes_of_activations, transformer, choices, bad_arguments)
+SUITE("plan", schedules, bubbles, timeline, long_pipelines, rings, exchange_of_gradients, messages,
+      bytes_of_sharding, bytes_of_activations, transformer, choices, bad_arguments)
