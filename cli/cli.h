@@ -119,5 +119,6 @@ int cli_run(cli_args *a);
 int cli_diff(cli_args *a);
 int cli_launch(cli_args *a);
 int cli_quantize(cli_args *a);
+int cli_plan(cli_args *a);
 
 #endif

@@ -1,5 +1,6 @@
 /* Entry point of the `proa` command, with the parser of the command line, the command's memory pool, and
- * file helpers. The commands are in inspect.c, run.c, diff.c, quantize.c and launch.c. Uses Proa's public
+ * file helpers. The commands are in inspect.c, run.c, diff.c, quantize.c, launch.c and
+ * plan.c. Uses Proa's public
  * headers. */
 #include "cli.h"
 
@@ -30,6 +31,15 @@ static const char help[] =
     "  proa quantize MODEL --data FILE.npz… --output PREFIX [--algo abs_max|avg]\n"
     "           [--weights channel|tensor] [--bits N] [--skip WEIGHT]\n"
     "      runs it on samples and writes it with fake quantizers of the scales that were seen\n"
+    "  proa plan --model gpt:layers=L,hidden=H,heads=A,vocabulary=V,sequence=S | --model MODEL\n"
+    "           --ranks N,… --batch ROWS [--weak] [--degrees data=D,pipe=P,sharding=N,model=T,\n"
+    "           stage=1|2|3,micro_batch=B,chunks=C] [--schedule 1F1B|F-then-B] [--recompute]\n"
+    "           [--sequence-parallel] [--fused-attention] [--precision float32|O1|O2] [--moments N]\n"
+    "           [--max-micro-batch N] [--no-recompute] [--measure] [--flops F]\n"
+    "           [--memory-bandwidth B] [--link B[,SECONDS]] [--local-link B[,SECONDS]]\n"
+    "           [--host-ranks N] [--host-cores N] [--memory BYTES] [--timeline FILE.html] [--json]\n"
+    "      predicts step time, bubble, exposed communication and memory of a job of N ranks; chooses\n"
+    "      degrees that are not given, and says why\n"
     "  proa --version, proa --help\n"
     "\n"
     "MODEL is a .pdmodel file, the prefix of one, or an old folder with __model__. --shape feeds random\n"
@@ -259,9 +269,10 @@ static int command(int argc, char **argv)
     if (strcmp(name, "diff") == 0) return cli_diff(&args);
     if (strcmp(name, "launch") == 0) return cli_launch(&args);
     if (strcmp(name, "quantize") == 0) return cli_quantize(&args);
+    if (strcmp(name, "plan") == 0) return cli_plan(&args);
     proa_fail(PROA_ERR_INVALID_ARGUMENT,
-              *name ? "unknown command '%s': expected inspect, run, diff, launch or quantize"
-                    : "%sno command: expected inspect, run, diff, launch or quantize (proa --help)",
+              *name ? "unknown command '%s': expected inspect, run, diff, launch, quantize or plan"
+                    : "%sno command: expected inspect, run, diff, launch, quantize or plan (proa --help)",
               name);
     return CLI_FAILED;
 }
