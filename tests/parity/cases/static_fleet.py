@@ -1,8 +1,12 @@
 """fleet on static programs, in a process that has not joined a job eagerly: what the strategy's switches make of an optimizer."""
+import importlib
+import os
+import tempfile
+
 import numpy as np
 import paddle
 import paddle.distributed.fleet as fleet
-from parity import array, case
+from parity import array, case, since_removed
 
 F = "paddle.distributed.fleet."
 
@@ -55,3 +59,29 @@ def static_switches():
             setattr(strategy, name, value)
         results.append(trained(strategy, make))
     return results
+
+
+@case(F + "Fleet.save_persistables", F + "save_persistables", grad=False)
+def saved_by_the_first_worker():
+    paddle.enable_static()
+    try:
+        fleet.init(is_collective=True)
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard(), tempfile.TemporaryDirectory() as folder:
+            x = paddle.static.data("x", [None, 4])
+            out = paddle.static.nn.fc(x, 3, weight_attr=paddle.nn.initializer.Constant(0.25))
+            loss = paddle.mean(out * out)
+            fleet.distributed_optimizer(paddle.optimizer.SGD(0.1))
+            fleet.minimize(loss)
+            exe = paddle.static.Executor(paddle.CPUPlace())
+            exe.run(startup)
+            values = array(2, 4).astype("float32")
+            exe.run(main, {"x": values}, [loss])
+            # 2.6.2's do nothing in collective jobs; its own functions of those names do what 2.0's and 2.1's did
+            persistables = since_removed(F + "save_persistables", lambda: importlib.import_module("paddle.distributed.io").save_persistables)
+            persistables(exe, os.path.join(folder, "all"), main)
+            kept_files = sorted(name for name in os.listdir(os.path.join(folder, "all")) if "fc" in name)
+            values = [np.frombuffer(open(os.path.join(folder, "all", name), "rb").read()[-12:], "float32") for name in kept_files]
+            return kept_files, values
+    finally:
+        paddle.disable_static()

@@ -127,12 +127,12 @@ class HybridCommunicateGroup:
         return self.global_rank
 
     def get_parallel_mode(self):
-        """The mode that the degrees ask for."""
+        """The mode that the degrees ask for; None with one rank."""
         for axis, mode in (("pipe", ParallelMode.PIPELINE_PARALLEL), ("sep", ParallelMode.SEGMENT_PARALLEL),
                            ("model", ParallelMode.TENSOR_PARALLEL), ("sharding", ParallelMode.SHARDING_PARALLEL)):
             if self._size(axis) > 1:
                 return mode
-        return ParallelMode.DATA_PARALLEL
+        return ParallelMode.DATA_PARALLEL if self._size("data") > 1 else None
 
     def get_stage_id(self):
         """This process's stage of the pipeline."""

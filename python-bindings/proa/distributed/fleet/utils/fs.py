@@ -36,6 +36,22 @@ class FS:
         """Names of the folders in a folder."""
         return self.ls_dir(fs_path)[0]
 
+    def _local(self):
+        raise NotImplementedError(f"{type(self).__name__}: need_upload_download() is {self.need_upload_download()}: files are "
+                                  "copied to and from remote file systems alone")
+
+    def upload(self, local_path, fs_path):
+        """Copies a file to a remote file system; others raise NotImplementedError, as in Paddle."""
+        self._local()
+
+    def upload_dir(self, local_dir, dest_dir):
+        """Copies a folder to a remote file system; others raise NotImplementedError."""
+        self._local()
+
+    def download(self, fs_path, local_path):
+        """Copies a file from a remote file system; others raise NotImplementedError."""
+        self._local()
+
 
 class LocalFS(FS):
     """This machine's files.
@@ -199,7 +215,13 @@ class HDFSClient(FS):
             self.delete(fs_path)
         self._must("-put", local_path, fs_path)
 
-    upload_dir = upload
+    def upload_dir(self, local_dir, dest_dir, overwrite=False):
+        """Copies a folder into a folder of HDFS; over one of its name only if overwrite."""
+        there = os.path.join(dest_dir.rstrip("/"), os.path.basename(local_dir.rstrip("/")))
+        if overwrite:
+            self.delete(there)
+        self.mkdirs(dest_dir)
+        self._must("-put", local_dir.rstrip("/"), dest_dir)
 
     def download(self, fs_path, local_path, multi_processes=5, overwrite=False):
         """Copies a file or folder from HDFS."""
