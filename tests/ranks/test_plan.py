@@ -58,7 +58,7 @@ def test_degrees_are_chosen_with_reasons():
     text = plan("--model", GPT, "--ranks", "8,16", "--batch", 64, "--weak", "--flops", "1e12", "--link", "1e9",
                 "--memory", 16 * parameters() // 2)
     assert re.search(r"^ *data  +needs [\d.]+ GB a rank at least, there are", text, re.M)
-    assert len(re.findall(r"chosen: ", text)) == 2 and "16 ranks" in text
+    assert len(re.findall(r"^  [a-z+ ]+ chosen: ", text, re.M)) == 2 and "16 ranks" in text
     words = ["--model", GPT, "--ranks", 8, "--batch", 64, "--flops", "1e12"]
     row, = rows(*words)
     assert len(row["why"]) == 8 and sum(why.startswith("chosen") for _, why in row["why"]) == 1
