@@ -12,6 +12,7 @@ import pytest
 import proa as paddle
 from proa import nn
 from proa.static import InputSpec
+from _job import passes
 
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve()
 PROA = BUILD / "bin/proa"
@@ -150,3 +151,48 @@ def test_speeds_are_measured_by_the_ranks_of_a_job():
 ])
 def test_bad_arguments_are_named(words, said):
     assert said in plan(*words, fails=True)
+
+
+# ---- fleet's switch auto ----
+
+AUTO = """
+from proa.distributed import fleet
+strategy = fleet.DistributedStrategy()
+strategy.auto = True
+strategy.auto_plan = {"model": {"layers": 4, "hidden": 64, "heads": 4, "vocabulary": 128, "sequence": 16}, "batch": 8}
+"""
+
+
+def test_the_switch_auto_chooses_degrees_on_all_ranks(tmp_path):
+    passes(tmp_path, 2, AUTO + """
+strategy.auto_plan["machine"] = {"flops": 1e9, "link": 1e9, "memory": 16 * 60 * 4000}
+fleet.init(is_collective=True, strategy=strategy)
+job, why = strategy.auto_choice["job"], strategy.auto_choice["why"]
+degrees = [strategy.hybrid_configs[n + "_degree"] for n in ("dp", "pp", "sharding", "mp")]
+assert degrees == [job["data"], job["pipe"], job["sharding"], job["model"]] and np.prod(degrees) == 2
+assert len(why) == 8 and sum(": chosen" in line for line in why) == 1
+assert strategy.pipeline_configs["micro_batch_size"] == job["micro_batch"]
+assert fleet.get_hybrid_communicate_group().topology().world_size() == 2
+""")
+
+
+def test_the_switch_auto_measures_what_is_not_given(tmp_path):
+    passes(tmp_path, 2, AUTO + """
+fleet.init(is_collective=True, strategy=strategy)
+assert strategy.auto_choice["result"]["step"] > 0
+""")
+
+
+def test_the_switch_auto_refuses_in_words():
+    from proa.distributed import fleet
+    strategy = fleet.DistributedStrategy()
+    strategy.auto, strategy.auto_plan = True, {"model": {}}
+    with pytest.raises(ValueError, match="model and batch"):
+        fleet.init(is_collective=True, strategy=strategy)
+    model = {"layers": 4, "hidden": 64, "heads": 4, "vocabulary": 128, "sequence": 16}
+    strategy.auto_plan = {"model": model, "batch": 8, "machine": {"flops": 1e9, "memory": 1.0}}
+    with pytest.raises(ValueError, match="finds no degrees\ndata: needs"):
+        fleet.init(is_collective=True, strategy=strategy)
+    strategy.hybrid_configs = {"mp_degree": 2}
+    with pytest.raises(ValueError, match="hybrid_configs sets"):
+        fleet.init(is_collective=True, strategy=strategy)

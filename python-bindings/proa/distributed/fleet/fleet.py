@@ -45,6 +45,9 @@ class Fleet:
         if self._is_collective and not mode.building():
             if not is_initialized() and get_world_size() > 1:
                 init_parallel_env()
+            if self._user_defined_strategy.auto and self._user_defined_strategy.auto_plan is not None:
+                from .auto import choose_degrees
+                choose_degrees(self._user_defined_strategy)
             self._make_groups()
         return self
 

@@ -66,6 +66,8 @@ class DistributedStrategy:
         object.__setattr__(self, "_message", StrategyMessage("DistributedStrategy"))
         object.__setattr__(self, "_order", ["dp", "pp", "sharding", "sep", "mp"])
         object.__setattr__(self, "sync_param_name", ["embedding", "layer_norm", ".b_"])
+        object.__setattr__(self, "auto_plan", None)  # describes the job to the switch auto
+        object.__setattr__(self, "auto_choice", None)  # what that weighed and chose
         for name in _FROM_FLAGS:
             key = f"FLAGS_{name}"
             try:
