@@ -24,7 +24,9 @@ def split(x, size, operation, axis=0, num_partitions=1, gather_out=True, weight_
     results); "embedding": axis 0 divides the table's rows."""
     group = world()
     if operation not in ("linear", "embedding"):
-        raise ValueError(f"split: operation must be 'linear' or 'embedding', got {operation!r}")
+        raise AssertionError(f"split: operation must be 'linear' or 'embedding', got {operation!r}")
+    if not isinstance(size, (list, tuple)) or len(size) != 2:
+        raise AssertionError(f"split: size must be two numbers, of rows and of columns, got {size!r}")
     if num_partitions != group.nranks:
         raise ValueError(f"split: num_partitions is {num_partitions}, there are {group.nranks} ranks; they must be equal")
     if operation == "embedding":

@@ -48,6 +48,53 @@ def two_ranks():
         return [pickle.loads((pathlib.Path(folder) / str(rank)).read_bytes()) for rank in range(2)]
 
 
+SPAWNS = """
+import pickle, sys
+import paddle
+import paddle.distributed as dist
+
+def work(base, folder):
+    env = dist.init_parallel_env() and dist.ParallelEnv()
+    x = paddle.to_tensor([base + env.rank])
+    dist.all_reduce(x)
+    with open(f"{folder}/{env.rank}", "wb") as f:
+        pickle.dump([x.numpy(), env.rank, env.world_size], f)
+
+def fails():
+    raise KeyError("the cause")
+
+if __name__ == "__main__":
+    context = dist.spawn(work, args=(1.0, sys.argv[1]), nprocs=2, backend="gloo")
+    try:
+        dist.spawn(fails, nprocs=1, backend="gloo")
+    except Exception as e:
+        said = ["Process 0 terminated with the following error" in str(e), "the cause" in str(e)]
+    with open(sys.argv[1] + "/parent", "wb") as f:
+        pickle.dump([len(context.processes), said], f)
+"""
+
+
+@case(D + "spawn")
+def spawned():
+    """A script, which children import again."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "spawns.py"
+        script.write_text(SPAWNS)
+        ran = subprocess.run([sys.executable, *(["-m", "proa"] if paddle.__name__ == "proa" else []), str(script), folder],
+                             capture_output=True, text=True, timeout=120)
+        if ran.returncode:
+            raise RuntimeError(ran.stderr[-1500:])
+        return [pickle.loads((pathlib.Path(folder) / name).read_bytes()) for name in ("0", "1", "parent")]
+
+
+@case(D + "split")
+def split_refusals():
+    """Values need several ranks of a build with GPUs: real Paddle's on CPUs has only these."""
+    x = paddle.ones([2, 8])
+    return [raised(lambda: dist.split(x, (8, 8), "conv")), raised(lambda: dist.split(x, (8,), "linear")),
+            raised(lambda: dist.split(x, (8, 8, 8), "embedding"))]
+
+
 @case(D + "CountFilterEntry", D + "ProbabilityEntry")
 def entries():
     return [dist.ProbabilityEntry(0.5)._to_attr(), dist.CountFilterEntry(5)._to_attr(), dist.CountFilterEntry(0)._to_attr(),

@@ -15,9 +15,12 @@ from ..spawn import free_ports, rank_environment
 
 _GRACE = 10  # seconds from SIGTERM to SIGKILL
 
+_SERVER_OPTIONS = ("--servers", "--workers", "--heter_workers", "--server_num", "--worker_num", "--heter_worker_num", "--http_port",
+                   "--trainers", "--trainer_num")
+
 
 def _parser():
-    p = argparse.ArgumentParser(prog="launch", description=__doc__)
+    p = argparse.ArgumentParser(prog="launch", description=__doc__, allow_abbrev=False)
     add = p.add_argument
     add("--nproc_per_node", type=int, help="ranks on this node; default: the devices given, or one a CPU core")
     add("--log_dir", default="log", help='folder of workerlog.N; "" for none')
@@ -33,6 +36,8 @@ def _parser():
     add("--start_port", type=int, default=int(os.getenv("FLAGS_START_PORT", "6070")),
         help="with several nodes: port of the first rank of each")
     add("--log_level", default="INFO")
+    for option in _SERVER_OPTIONS:
+        add(option, help=argparse.SUPPRESS)
     add("script")
     add("script_args", nargs=argparse.REMAINDER)
     return p
@@ -167,6 +172,10 @@ def _watch(ranks, stopped):
 def main(arguments=None):
     """Runs a job; returns its exit code."""
     options = _parser().parse_args(arguments)
+    given = [o for o in _SERVER_OPTIONS if getattr(options, o[2:]) is not None]
+    if given:
+        raise SystemExit(f"launch: {given[0]} starts a job with parameter servers, which Proa does not have; --nproc_per_node starts "
+                         "ranks that train together")
     nodes = [ip for ip in options.ips.split(",") if ip]
     count = int(options.nnodes.split(":")[0])
     if count > 1 and len(nodes) == 1:
