@@ -116,7 +116,7 @@ if(PROA_GLOO_LIBRARY AND PROA_GLOO_INCLUDE)
     target_link_libraries(proa_outside INTERFACE "${PROA_GLOO_LIBRARY}")
     string(APPEND PROA_PRIVATE_LIBS " ${PROA_GLOO_LIBRARY} -lstdc++")
 else()
-    proa_missing("Gloo: process groups of one rank only")
+    proa_missing("Gloo: process groups on one host only")
 endif()
 
 # ---- Check: the C tests ----
