@@ -74,7 +74,7 @@ static proa_status promote_inputs(const proa_call *call, bool *changed)
 
 /* ---- autocast -------------------------------------------------------------------------- */
 
-/* The target of a call's float32 and half inputs; PROA_NODTYPE: leave them. */
+/* The dtype to which autocast casts a call's float32 and half inputs; PROA_NODTYPE: no cast. */
 static proa_dtype target_dtype(const proa_call *call)
 {
     const proa_op *op = call->op;

@@ -16,7 +16,7 @@ typedef struct job {
     double tolerance;
     int64_t differences;
     cli_model a, b;
-    pair *by_a, *by_b; /* open-addressing hash tables of matched variables, by the name in either model */
+    pair *by_a, *by_b; /* open-addressing hash tables of matched variables, keyed by a's and by b's names */
     size_t capacity;
 } job;
 

@@ -78,7 +78,7 @@ typedef struct proa__deferred {
      * written to. A `read` with `to` NULL then says that memory for the elements ran out, which is the
      * thread's error. */
     proa_status (*write)(void *context, const void *from, size_t bytes);
-    size_t spare; /* bytes that `read` may write beyond the elements */
+    size_t spare; /* padding: the memory for `read` is this many bytes larger than the elements */
 } proa__deferred;
 proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source);
 /* Evicts the elements of a deferred t: writes them back to the source if they were changed, then frees them,

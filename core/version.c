@@ -1,4 +1,5 @@
-/* Version of this build, and a line about the processor and the kernel libraries found. May use core only. */
+/* Version string, and a one-line description of build and machine: CPU level, threads, build type, compiler,
+ * and the third-party libraries that CMake found or left out. May use core only. */
 #include "core/thread.h"
 
 #include <pthread.h>

@@ -18,11 +18,13 @@
 #endif
 
 enum {
-    SPIN_QUIET = 2000000,      /* ns: longer than the gap between two parallel ops of most training steps */
-    SPIN_CONTENDED = 8000,     /* ns: about what falling asleep and being woken cost */
-    LATE = 200000,             /* ns: on an idle core a woken thread starts sooner than this */
-    WINDOW = 50000000,         /* ns over which a thread counts signs of contention: 50 ms */
-    SIGNS = 3,                 /* of contention in a window; a quiet machine shows a few per second */
+    SPIN_QUIET = 2000000,  /* ns: longer than the gap between two parallel ops of most training steps */
+    SPIN_CONTENDED = 8000, /* ns: about what falling asleep and being woken cost */
+    LATE = 200000,         /* ns: on an idle core a woken thread starts sooner than this */
+    WINDOW = 50000000,     /* ns over which a thread counts signs of contention: 50 ms */
+    /* Threshold of contention: involuntary context switches plus late wake-ups and preempted spins
+     * (window.late) in one window. A quiet machine shows a few per second. */
+    SIGNS = 3,
     CONTENDED_FOR = 500000000, /* ns for which cores then count as contended */
     PAUSES = 16                /* between two looks at the clock: 0.3 to 1 µs */
 };

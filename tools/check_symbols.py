@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds the folders' line in the objects as well: none needs a symbol that a folder to its right defines.
+"""Checks the folder order in the object files: no object may need a symbol of a folder to its right.
 
     check_symbols.py [build]
 
-tools/check_layers.py reads includes; a public header may declare what another folder implements, which only the
-linker sees. Functions that travel in tables (kernels, doors, wire readers) are no such need."""
+tools/check_layers.py checks includes only; a public header may declare a function of another folder, and only
+the linker sees that. Functions reached through tables (kernels, doors, wire readers) need no symbol."""
 import collections
 import pathlib
 import subprocess

@@ -326,7 +326,7 @@ PROA_API void *proa_scope_alloc(size_t bytes);
     for (proa_scope proa_scope_##n __attribute__((cleanup(proa_scope_leave))) = proa_scope_enter(), \
                                    *proa_once_##n = &proa_scope_##n;                                \
          proa_once_##n; proa_once_##n = NULL)
-/* PROA_SCOPED; as a declaration: the rest of the block is a scope. */
+/* PROA_SCOPED, used as a declaration, makes the rest of the enclosing block a scope. */
 #define PROA_SCOPED PROA_SCOPED_1_(__COUNTER__)
 #define PROA_SCOPED_1_(n) PROA_SCOPED_2_(n)
 #define PROA_SCOPED_2_(n) \

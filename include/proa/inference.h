@@ -125,7 +125,7 @@ PROA_API const char *proa_config_get_text(const proa_config *c, proa_config_text
 /* The model and its parameters as bytes, which are copied; params NULL: it has none. */
 PROA_API proa_status proa_config_set_buffers(proa_config *c, const void *model, size_t model_bytes,
                                              const void *params, size_t params_bytes);
-/* Whether proa_config_set_buffers was called: it comes before files. */
+/* True if proa_config_set_buffers was called: the buffers then take precedence over files. */
 PROA_API bool proa_config_has_buffers(const proa_config *c);
 /* Appends a warm-up batch for ONEDNN_QUANTIZER: tensors for the model's inputs, in order, or by name with
  * SPECIFY_INPUT_NAMES. They are kept, and not copied. */

@@ -47,7 +47,7 @@ typedef struct proa_field {
     const char *const *choices; /* for ENUM: its names, NULL-terminated */
     const char *fallback;       /* default as text, NULL if required */
     uint16_t offset;            /* in the args struct */
-    uint16_t grad_offset;       /* in the grads struct; 0xffff if it has no gradient there */
+    uint16_t grad_offset;       /* of d_<name> (input or output) in the grads struct; 0xffff: no gradient */
     uint16_t want_offset;       /* of the want_<name> bool in the grads struct (inputs) */
     uint8_t kind, role;
     uint16_t flags;
@@ -83,7 +83,7 @@ typedef struct proa_run {
     void *state; /* what prepare made; NULL without prepare */
     proa_stream *stream;
     void *device; /* context of the device's table; NULL on the CPU */
-    bool fresh;   /* the outputs were made for this call: the kernel lays output 0 as its `format` says */
+    bool fresh;   /* outputs are new in this call: output 0 takes the form that proa_kernel.format returns */
 } proa_run;
 
 /* Not an error: prepare's way to say "not me, ask the next kernel". */

@@ -288,7 +288,8 @@ static bool device_of(const char *who, PD_Config *c, char *type, size_t bytes, i
     return true;
 }
 
-/* True on a GPU (gpu), or on a device that is neither CPU nor GPU. */
+/* True if the config's device is a GPU (gpu = true) or neither CPU nor GPU (gpu = false). *id: its number, or
+ * 0. */
 static bool is_on(const char *who, PD_Config *c, bool gpu, int32_t *id)
 {
     char type[64];

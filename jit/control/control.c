@@ -1,5 +1,5 @@
-/* Branches and loops. With a symbolic predicate they are captured as ops with sub-blocks, otherwise run as
- * plain calls; and the shape inference of these ops. May use core and ops. */
+/* cond and while_loop, and shape inference of their ops. A symbolic predicate captures them as ops with
+ * sub-blocks; a concrete one runs them as plain calls. May use core and ops. */
 #include "control.h"
 
 #include "core/internal.h"

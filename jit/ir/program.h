@@ -162,7 +162,8 @@ typedef struct proa__lambda_lift {
     proa_tensor **tensors; /* the handle through which each was read; borrowed from the blocks */
     int32_t n, capacity, tensors_capacity;
 } proa__lambda_lift;
-/* Notes the tensor through which b reads an outer variable. */
+/* Records that b reads the outer variable v through the tensor t, which lambda lifting passes to b's op. The
+ * first tensor stays, unless only a later one has PROA_T_GRAD. */
 proa_status proa__block_reads(proa_block *b, proa_var *v, proa_tensor *t);
 void proa__block_forget_reads(proa_block *b);
 /* Adds the outer variables that b reads, and the outer ones among its results (symbolic or concrete tensors),

@@ -41,7 +41,7 @@ static proa_tensor *binary(proa_wire_reader *r, const char *name, proa_tensor *x
     return NULL;
 }
 
-/* f(x ∘ y) or x ∘ f(y), as the order of the two functors says. */
+/* f(x ∘ y) if functor_list names the binary functor second, otherwise x ∘ f(y). */
 proa_status fused_elemwise_activation_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");

@@ -41,7 +41,8 @@ proa_status proa__conv_geometry(const conv_params *p, conv_geometry *g);
 proa_status proa__conv_geometry_once(const conv_params *p, conv_geometry *g);
 /* Declines because of the algorithm's cost, relative to the algorithms after it in the list. */
 proa_status proa__conv_dear(double cost);
-/* Meta of the tensor on the input or output side of the op. */
+/* Shape and dtype of the input (meta_in) or output (meta_out) of the underlying forward convolution; for a
+ * transposed op, meta_in is therefore the op's output. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 /* True where vectors of pixels (low_output_channels.h) are faster than vectors of channels, because there are

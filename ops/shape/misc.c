@@ -1,4 +1,5 @@
-/* Shape inference and rules of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops. */
+/* Shape inference of shape, size, tile, flip, roll, one_hot and meshgrid, and gradient rules (vjp) of the
+ * differentiable ones. May use core and ops. */
 #include "ops/shape/slice.h"
 #include "impl/elementwise.h"
 #include "impl/shape.h"

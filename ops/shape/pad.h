@@ -12,9 +12,9 @@ typedef struct proa_pad_plan {
     int64_t before[PROA_MAX_DIMS], after[PROA_MAX_DIMS]; /* by axis */
 } proa_pad_plan;
 
-/* pad: two entries (before, after) per axis, first axis first. */
+/* Fills p from the paddings of pad: two entries (before, after) per axis, first axis first. */
 proa_status proa__pad_plan(const char *who, int ndim, const proa_ints *paddings, proa_pad_plan *p);
-/* pad3d: two entries (before, after) per spatial axis, last axis first. */
+/* Fills p from the paddings of pad3d: two entries (before, after) per spatial axis, last axis first. */
 proa_status proa__pad_spatial_plan(const char *who, int ndim, const proa_ints *paddings,
                                    proa_data_format format, proa_pad_plan *p);
 #endif

@@ -1,5 +1,6 @@
-/* Radix sort of long lines of narrow keys: key and index share 64 bits, and threads divide each pass over
- * eight bits in fixed parts (a stable sort has one result). Kernel files only; may use core. */
+/* Stable LSD radix sort of long lines with keys of at most 32 bits: key and index share 64 bits, a pass sorts
+ * by 8 bits. Threads split each pass into fixed parts, and the result does not depend on their number. Kernel
+ * files only; may use core. */
 #ifndef PROA_OPS_SORT_PACKED_H
 #define PROA_OPS_SORT_PACKED_H
 

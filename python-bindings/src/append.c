@@ -104,7 +104,8 @@ static bool to_slots(PyObject *dict, const proa_op_slot **slots, int64_t *count)
     return at != NULL;
 }
 
-/* append(program, type, {slot: [name]}, {slot: [name]}, {attribute: value}, before) */
+/* append(program, type, inputs, outputs, attributes, before): adds an op of Paddle's format. Slots are
+ * {slot: [name]}; before is the index of the root block's op to insert it in front of, -1 for the end. */
 static PyObject *append(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,6 +1,6 @@
-/* Stand-in for cuDNN: plain loops behind descriptors that make the same checks as the real ones
- * (tests/c/test_cuda_dnn.c compares the two). Its heuristics also propose algorithms that the caller must
- * pass over: one that is not deterministic, one that failed, one that wants too much memory. */
+/* Stand-in for cuDNN: plain CPU loops with the real library's argument checks (tests/c/test_cuda_dnn.c
+ * compares the two). Its heuristics also return algorithms that the caller must skip: a nondeterministic one,
+ * a failed one, one with too large a workspace. */
 #include "devices/cuda/dnn.h"
 
 #include "core/half.h"

@@ -1,4 +1,4 @@
-"""fluid.clip: gradient clips."""
+"""fluid.clip: gradient clipping under its fluid names, ErrorClipByValue, set_gradient_clip, clip_by_value."""
 import warnings
 
 from .. import _core

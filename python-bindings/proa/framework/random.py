@@ -1,4 +1,5 @@
-"""Seeds and states of the random generator."""
+"""paddle.seed, get_rng_state and set_rng_state: seed and state of this thread's generator, and the default programs'
+random_seed. The CUDA functions get an empty list and set nothing."""
 import sys
 
 from .. import _core

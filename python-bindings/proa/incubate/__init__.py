@@ -1,5 +1,5 @@
-"""paddle.incubate: optimizers, functional automatic differentiation, the elder names of paddle.geometric, and softmax
-with a mask. Submodules are loaded when they are first named."""
+"""paddle.incubate: optimizers, functional automatic differentiation, old names of paddle.geometric, masked softmax and
+identity_loss. The submodules optimizer, autograd and nn are imported at first use."""
 from .. import _core
 
 __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "graph_sample_neighbors",

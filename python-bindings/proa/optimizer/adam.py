@@ -1,4 +1,5 @@
-"""Adam, AdamW, Adamax and Lamb."""
+"""Adam, AdamW, Adamax and Lamb: hyperparameters, their checks, and arguments of the update ops. Accumulators and the
+step are in the base class Optimizer."""
 from .. import _core
 from .optimizer import Optimizer
 from .sgd import given

@@ -1,4 +1,4 @@
-"""paddle.einsum: Einstein's summation as transposes and batched matrix products."""
+"""paddle.einsum: Einstein summation as transposes and batched matrix products."""
 from .. import _core
 from ..framework.dims import alike, differ, reshaped, stretches
 from .manipulation import broadcast_shape

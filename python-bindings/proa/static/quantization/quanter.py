@@ -1,4 +1,4 @@
-"""quant_aware and convert: the passes of training and of inference in one call."""
+"""quant_aware applies the quantization passes for training to a program, convert the passes for inference."""
 from ..program import default_main_program
 from ..scope import global_scope
 from ..graph import Graph, IrGraph

@@ -1,4 +1,4 @@
-"""A file's bytes as a tensor, and a JPEG among them as an image (PIL decodes it)."""
+"""read_file and decode_jpeg: a file's bytes as a uint8 tensor, and a JPEG's bytes as an image (by PIL)."""
 from ... import _core
 
 
