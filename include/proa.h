@@ -1,5 +1,4 @@
-/* Proa: everything a program needs.
- * Includes the public headers, in the order in which they build on each other; C11 and C++17. */
+/* Umbrella header: includes every public header of Proa in order of dependency. Valid as C11 and C++17. */
 #ifndef PROA_H
 #define PROA_H
 

@@ -27,13 +27,13 @@ typedef struct proa_autocast_opts {
 typedef struct proa_autocast_state {
     proa_amp_level level;
     proa_dtype dtype;
-    void *lists; /* owned by the state's setter */
+    void *lists; /* the custom op lists; freed by proa_autocast_leave */
     bool set;
 } proa_autocast_state;
 
-/* Switches autocast for this thread; the result restores what was there before. */
+/* Switches autocast for this thread. Returns the former state, which proa_autocast_leave restores. */
 PROA_API proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts opts);
-/* Puts back what stood before. PROA_AUTOCAST does both. */
+/* Restores the state that proa_autocast_enter returned. The macro PROA_AUTOCAST calls both. */
 PROA_API void proa_autocast_leave(const proa_autocast_state *before);
 /* PROA_AUTOCAST(PROA_AMP_O1, .dtype = PROA_BF16) { … } */
 #define PROA_AUTOCAST(...) PROA_AUTOCAST_(__VA_ARGS__, )
@@ -42,8 +42,9 @@ PROA_API void proa_autocast_leave(const proa_autocast_state *before);
              proa_autocast_enter((level), PROA_LITERAL(proa_autocast_opts){._ = 0, __VA_ARGS__}); \
          proa_autocast_.set; proa_autocast_.set = false)
 
-/* The scale that keeps small float16 gradients from vanishing: raised every `growth_interval` good steps,
- * lowered when a gradient overflows, and such a step is skipped. Zero options: Paddle's defaults. */
+/* Dynamic loss scaling, so that small float16 gradients do not underflow. A step whose gradients overflow is
+ * skipped; the scale grows after `growth_interval` good steps in a row and shrinks after `backoff_interval`
+ * bad ones. Zero options: Paddle's defaults. */
 typedef struct proa_scaler_opts {
     char _;
     double init_scale;                         /* 65536 (2^16) */
@@ -63,9 +64,10 @@ PROA_API proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss);
 PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
 /* The scale as it is now. */
 PROA_API double proa_scaler_get(const proa_scaler *s);
-/* True if the last step was skipped. */
+/* True if the last step was skipped because a gradient was not finite. */
 PROA_API bool proa_scaler_skipped(const proa_scaler *s);
-/* Its numbers as tensors, for checkpoints. The list ends with the scope, tensors are borrowed. */
+/* The scaler's state (scale and counters) as tensors, for checkpoints. The list ends with the scope, tensors
+ * are borrowed. */
 PROA_API proa_named_list proa_scaler_state(proa_scaler *s);
 
 /* O2: casts the floating parameters of a layer's list to dtype (their optimizer keeps float32 masters). */

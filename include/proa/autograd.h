@@ -1,5 +1,5 @@
-/* Gradients: what is recorded, backward, hooks, custom functions, recompute, checking.
- * Implemented by autograd/; needs proa/core.h only. */
+/* Automatic differentiation: recording on the tape, backward, hooks, functions with a backward of their own,
+ * recomputation, gradient checks. Implemented by autograd/; needs proa/core.h only. */
 #ifndef PROA_AUTOGRAD_H
 #define PROA_AUTOGRAD_H
 
@@ -12,17 +12,17 @@ extern "C" {
 /* Marks a leaf: with stop_gradient false, ops on it are recorded and backward adds to its gradient.
  * New tensors have stop_gradient true. Only floating and complex tensors may want a gradient. */
 PROA_API proa_status proa_set_stop_gradient(proa_tensor *t, bool stop);
-/* True if no gradient flows to or through t: of a new tensor, and of what ops on such tensors make. */
+/* True if no gradient flows to or through t, as for new tensors and for results of ops on such tensors. */
 PROA_API bool proa_stop_gradient(const proa_tensor *t);
-/* True if no recorded op made it. */
+/* True if t is not the result of a recorded op. */
 PROA_API bool proa_is_leaf(const proa_tensor *t);
 
-/* Recording for this thread: on at start. Returns what it was. */
+/* Turns recording on the tape on or off for this thread (on at start). Returns the former setting. */
 PROA_API bool proa_set_recording(bool on);
 /* Whether this thread records. */
 PROA_API bool proa_recording(void);
 PROA_API void proa_restore_recording_(const bool *was);
-/* PROA_NO_GRAD; as a declaration: nothing is recorded in the rest of the block. */
+/* PROA_NO_GRAD, used as a declaration, turns recording off for the rest of the enclosing block. */
 #define PROA_NO_GRAD PROA_NO_GRAD_1_(__COUNTER__)
 #define PROA_NO_GRAD_1_(n) PROA_NO_GRAD_2_(n)
 #define PROA_NO_GRAD_2_(n)                                                                  \
@@ -53,13 +53,14 @@ PROA_API proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_
 
 /* The leaf's accumulated gradient; PROA_NONE if it has none. Borrowed. */
 PROA_API proa_tensor *proa_grad_of(const proa_tensor *leaf);
-/* Replaces it; grad, which is kept, not copied, has the leaf's shape and dtype, or is INVALID_ARGUMENT. */
+/* Replaces the leaf's gradient by grad, which is kept, not copied. INVALID_ARGUMENT unless grad has the
+ * leaf's shape and dtype. */
 PROA_API proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad);
 /* Drops the gradient. */
 PROA_API void proa_clear_grad(proa_tensor *leaf);
 /* Makes the gradient zeros, if there is one: its memory stays for the next backward. */
 PROA_API proa_status proa_zero_grad(proa_tensor *leaf);
-/* Keeps the gradient of a tensor that is not a leaf, too. */
+/* Makes backward store the gradient of t, which is not a leaf, so that proa_grad_of returns it. */
 PROA_API proa_status proa_retain_grad(proa_tensor *t);
 
 /* Gets the gradient of a tensor in backward and returns the one to go on with: its argument, another of the
@@ -82,13 +83,13 @@ typedef struct proa_function {
     proa_tensors (*forward)(proa_tensors inputs, void *context);
     proa_tensors (*backward)(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context);
     void (*release)(void *context);
-    bool forget_inputs, forget_outputs; /* backward gets empty lists of them, and nothing keeps them */
+    bool forget_inputs, forget_outputs; /* the tape does not save them, and backward gets empty lists */
 } proa_function;
 /* Runs it: new tensors. `fn` is copied. */
 PROA_API proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, void *context);
 
-/* Runs fn without keeping its intermediate tensors; backward runs it again, with the doors and random
- * state of the first time. */
+/* Activation checkpointing: runs fn without saving its intermediate tensors; backward runs fn again under the
+ * first run's dispatch layers (doors) and random state. */
 PROA_API proa_tensors proa_recompute(proa_tensors (*fn)(proa_tensors inputs, void *context),
                                      proa_tensors inputs, void *context, void (*release)(void *));
 
@@ -97,7 +98,7 @@ typedef struct proa_gradcheck_opts {
     double eps;        /* the step of the differences: 1e-6 */
     double rtol, atol; /* 1e-5, 1e-7 */
     int order;         /* 1; 2 checks the gradient's gradient as well */
-    uint64_t seed;     /* of the directions */
+    uint64_t seed;     /* seed of the random directions */
 } proa_gradcheck_opts;
 /* Compares the gradients of fn at float64 inputs with central differences along random directions. NUMERIC,
  * with both numbers, where they differ. */

@@ -12,10 +12,10 @@ extern "C" {
 
 typedef struct proa_cipher proa_cipher;
 
-/* A cipher by a configuration file with lines `key : value` and comments behind #: cipher_name
- * (AES_CTR_NoPadding, AES_CBC_PKCSPadding, AES_ECB_PKCSPadding, AES_GCM_NoPadding), iv_size and tag_size
- * in bits (both 128 by default). NULL or "": AES_CTR_NoPadding. NO_FILE, CORRUPT for what is none;
- * UNAVAILABLE without libcrypto. */
+/* A cipher described by a configuration file of lines `key : value`, with comments after #: cipher_name
+ * (AES_CTR_NoPadding, AES_CBC_PKCSPadding, AES_ECB_PKCSPadding, AES_GCM_NoPadding), iv_size and tag_size in
+ * bits (both 128 by default). NULL or "": AES_CTR_NoPadding. NO_FILE or CORRUPT for a bad file; UNAVAILABLE
+ * without libcrypto. */
 PROA_API proa_cipher *proa_cipher_new(const char *config_file);
 PROA_API void proa_cipher_free(proa_cipher *c); /* accepts NULL */
 
@@ -23,22 +23,23 @@ PROA_API void proa_cipher_free(proa_cipher *c); /* accepts NULL */
  * to be released with proa_cipher_release; the IV is random. INVALID_ARGUMENT for other lengths of keys. */
 PROA_API proa_status proa_cipher_encrypt(const proa_cipher *c, const void *text, size_t n, const void *key,
                                          size_t key_bytes, void **out, size_t *out_bytes);
-/* The reverse. CORRUPT: the data are too short, or the key is another one (where padding or tag tell). */
+/* Decrypts n bytes; *out as above. CORRUPT if the data are too short, or if padding or tag show that the key
+ * is wrong. */
 PROA_API proa_status proa_cipher_decrypt(const proa_cipher *c, const void *data, size_t n, const void *key,
                                          size_t key_bytes, void **out, size_t *out_bytes);
-/* Wipes and frees what the two above made. Accepts NULL. */
+/* Overwrites and frees a result of the two functions above. Accepts NULL. */
 PROA_API void proa_cipher_release(void *out, size_t bytes);
 /* Fills a key with random bytes: 16, 24 or 32. */
 PROA_API proa_status proa_cipher_make_key(void *key, size_t key_bytes);
 
-/* The same from and to files, which are written whole or not at all. */
+/* Encryption to a file, which is written whole or not at all, and decryption of a file. */
 PROA_API proa_status proa_cipher_encrypt_file(const proa_cipher *c, const void *text, size_t n,
                                               const void *key, size_t key_bytes, const char *path);
 PROA_API proa_status proa_cipher_decrypt_file(const proa_cipher *c, const char *path, const void *key,
                                               size_t key_bytes, void **out, size_t *out_bytes);
-/* A key and its file of raw bytes. */
+/* Makes a random key, as proa_cipher_make_key does, and writes its raw bytes to a file. */
 PROA_API proa_status proa_cipher_make_key_file(void *key, size_t key_bytes, const char *path);
-/* The key in a file: *key_bytes is its length, at most `capacity`. */
+/* Reads a key from a file of raw bytes. *key_bytes: its length, at most `capacity`. */
 PROA_API proa_status proa_cipher_read_key(const char *path, void *key, size_t capacity, size_t *key_bytes);
 
 #ifdef __cplusplus

@@ -60,7 +60,7 @@ typedef enum proa_dtype {
 PROA_API const char *proa_dtype_name(proa_dtype dtype);
 /* Bytes of one element; 0 for PROA_NODTYPE. */
 PROA_API size_t proa_dtype_size(proa_dtype dtype);
-/* The dtype called so ("float32"), or PROA_NODTYPE; sets no error. */
+/* The dtype of this name ("float32"), or PROA_NODTYPE; sets no error. */
 PROA_API proa_dtype proa_dtype_from_name(const char *name);
 /* dtype used where none is given for floating results (float32 at start; per thread). WRONG_TYPE when set to
  * one that is not floating. */
@@ -98,7 +98,7 @@ typedef enum proa_status {
 } proa_status;
 #define PROA_OK PROA_ERR_OK
 
-/* Sets this thread's error unless one is set already; returns the code that now stands. */
+/* Sets this thread's error unless one is set already; returns the code that is set afterwards. */
 PROA_API proa_status proa_fail(proa_status code, const char *format, ...) PROA_PRINTF(2, 3);
 /* This thread's error code: PROA_OK if none. */
 PROA_API proa_status proa_error(void);
@@ -124,8 +124,8 @@ PROA_API int proa_finish(FILE *to) PROA_MUST_CHECK;
 
 typedef struct proa_tensor proa_tensor;
 
-/* A list of integers: values, or (for attributes a tensor may supply) one 1-D integer tensor, or one
- * 0-D/1-element tensor an entry, where NULL entries fall back to `at`. */
+/* A list of integers: the values `at`; or, for an attribute that tensors may supply, one 1-D integer
+ * `tensor`, or `tensors`, one of one element per entry, where `at` has the entries that are NULL. */
 typedef struct proa_ints {
     int64_t count;
     const int64_t *at;
@@ -263,26 +263,25 @@ PROA_API void proa_print(const proa_tensor *t, FILE *to);
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* A tensor of kind rows (Paddle's SelectedRows) stands for a table [height, …] of which only some rows
- * are given, the others being zero: the gradient of a large embedding. Its own shape and elements are
- * those of the given rows, [n, …]; entry i of its index says which row of the table they are, and a row
- * that is named more than once counts as the sum. Such a tensor has no gradient itself. Ops take it only
- * where their table entry says so (scale, multiply, divide, cast, assign, the optimizers' steps); the
- * others fail and name it. */
+/* SelectedRows (tensors of kind rows): a table [height, …] of which only some rows are stored and the others
+ * are zero, as the gradient of a large embedding. The tensor's own shape and elements are those of the stored
+ * rows, [n, …]; entry i of its index is the row number of stored row i, and duplicate rows add up. Such a
+ * tensor has no gradient itself. Ops accept it only where their table entry says so (scale, multiply, divide,
+ * cast, assign, the optimizers' steps); the others fail and name it. */
 
 /* New, on the memory of values (floating, [n, …]) and with a copy of index (int32 or int64, [n], each at
  * least 0 and below height). */
 PROA_API proa_tensor *proa_rows_new(proa_tensor *index, proa_tensor *values, int64_t height);
 /* True for a tensor of kind rows. */
 PROA_API bool proa_is_rows(const proa_tensor *t);
-/* int64 [n]. Borrowed; do not write to it. NULL and an error if t is not of this kind; so below. */
+/* The row numbers, int64 [n]. Borrowed; do not write to it. This and the functions below return NULL with an
+ * error if t is not of kind rows. */
 PROA_API proa_tensor *proa_rows_index(const proa_tensor *t);
 /* Number of rows of the table; -1 with the error. */
 PROA_API int64_t proa_rows_height(const proa_tensor *t);
 /* New dense tensor [n, …] on the same memory. */
 PROA_API proa_tensor *proa_rows_values(proa_tensor *t);
-/* Every row once, in ascending order, as the sum of what t has of it: new, or t itself if it is so
- * already. */
+/* Sums duplicate rows and sorts the rows by number: a new tensor, or t itself if it is so already. */
 PROA_API proa_tensor *proa_rows_merge(proa_tensor *t);
 /* New dense tensor [height, …]. */
 PROA_API proa_tensor *proa_rows_to_dense(proa_tensor *t);
@@ -341,9 +340,9 @@ typedef struct proa_memory_stats {
     int64_t allocations, cache_hits; /* counts since the start */
 } proa_memory_stats;
 
-/* Of the host's allocator, all threads together. */
+/* Statistics of the host allocator, summed over all threads. */
 PROA_API proa_memory_stats proa_memory_get_stats(void);
-/* peak_bytes begins again at live_bytes. */
+/* Sets peak_bytes to live_bytes. */
 PROA_API void proa_memory_reset_peak(void);
 /* Gives cached memory back to the system. */
 PROA_API void proa_memory_trim(void);
@@ -360,24 +359,24 @@ typedef struct proa_rng_state {
     uint64_t seed, offset;
 } proa_rng_state;
 
-/* The generator of this thread's random ops: seeded (offset 0), read, put back. Unseeded, the first thread
- * that uses Proa has seed 0, the next one 1, and so on. */
+/* Seeds this thread's random generator (offset 0), reads its state, sets its state. Unseeded, the first
+ * thread that uses Proa has seed 0, the next one 1, and so on. */
 PROA_API void proa_seed(uint64_t seed);
 PROA_API proa_rng_state proa_rng_get(void);
 PROA_API void proa_rng_set(proa_rng_state state);
 
 /* ---- threads, numerics, flags ---------------------------------------------------------- */
 
-/* Threads that this thread's kernels use, ≥ 1; proa/threads.h says why. Results do not depend on it, but for
- * convolutions and products that oneDNN plans by thread and linear algebra on matrices of more than
- * 128·128 elements; FLAGS_deterministic ends that. */
+/* Number of threads that kernels called from this thread use, ≥ 1; proa/threads.h says why. Results do not
+ * depend on it, except for convolutions and products that oneDNN splits by thread and linear algebra on
+ * matrices of more than 128·128 elements; FLAGS_deterministic removes these exceptions. */
 PROA_API void proa_set_threads(int n);
 PROA_API int proa_threads(void);
 /* Treats denormal floats as zero on this thread and its workers. */
 PROA_API void proa_flush_denormals(bool on);
 /* FLAGS_<name>: from the environment at start, or set here, for all threads; docs/c-api.md lists them.
- * NOT_FOUND for a name that there is not, INVALID_ARGUMENT for a value that does not fit. What proa_get_flag
- * returns is good for this thread's next few calls: copy it. */
+ * NOT_FOUND for an unknown name, INVALID_ARGUMENT for a value that does not fit. The text that proa_get_flag
+ * returns is valid for this thread's next few calls only: copy it. */
 PROA_API proa_status proa_set_flag(const char *name, const char *value);
 PROA_API const char *proa_get_flag(const char *name);
 /* "0.1.0". Borrowed, static. */

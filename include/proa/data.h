@@ -20,7 +20,7 @@ typedef struct proa_dataset_desc {
     int fields;
     /* Sample `index`: puts new tensors into to[0 … fields - 1]; all samples of a batch agree in shape. */
     proa_status (*item)(void *context, int64_t index, proa_tensor **to);
-    /* n samples at once: new tensors whose first dim is n. Wins over item. */
+    /* n samples at once: new tensors whose first dim is n. Takes precedence over item. */
     proa_status (*batch)(void *context, const int64_t *indices, int64_t n, proa_tensor **to);
     void (*release)(void *context); /* when the dataset is freed; may be NULL */
     void *context;
@@ -28,7 +28,7 @@ typedef struct proa_dataset_desc {
 
 typedef struct proa_dataset proa_dataset;
 
-/* A dataset of one's own. It is freed by proa_dataset_free, or by the loader that was given it. */
+/* A user-defined dataset. Free it with proa_dataset_free, or give it to a loader, which then frees it. */
 PROA_API proa_dataset *proa_dataset_new(const proa_dataset_desc *desc); /* INVALID_ARGUMENT: incomplete */
 PROA_API void proa_dataset_free(proa_dataset *d);                       /* accepts NULL */
 /* Number of samples. */
@@ -46,7 +46,7 @@ typedef struct proa_data_opts {
     /* how samples become batches */
     int64_t batch;      /* default 1 */
     bool shuffle;       /* a new order every epoch, a function of seed and epoch alone */
-    uint64_t seed;      /* of that order; it is apart from the generator that proa_seed sets */
+    uint64_t seed;      /* seed of the shuffle, independent of proa_seed */
     bool drop_last;     /* leave out a last batch that is not full */
     int prefetch;       /* batches made ahead by a thread; default 2; PROA_NO_PREFETCH: none, no thread */
     int64_t rank, size; /* this process takes part `rank` of each batch of size × batch samples */
@@ -131,7 +131,7 @@ PROA_API proa_dataset *proa_idx_dataset_opt(const char *images, const char *labe
 #define proa_idx_dataset(...) PROA_X_idx_dataset_(__VA_ARGS__, )
 #define PROA_X_idx_dataset_(images, labels, ...) \
     proa_idx_dataset_opt((images), (labels), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})
-/* A loader of them. */
+/* A loader of such a dataset, which it owns. */
 PROA_API proa_loader *proa_load_idx_opt(const char *images, const char *labels, proa_data_opts opts);
 #define proa_load_idx(...) PROA_X_load_idx_(__VA_ARGS__, )
 #define PROA_X_load_idx_(images, labels, ...) \

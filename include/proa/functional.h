@@ -21,7 +21,7 @@ extern "C" {
 typedef struct proa_cross_entropy_opts {
     char _;
     proa_tensor *weight;
-    int64_t ignore_index; /* default −100: rows with this label cost nothing; PROA_ZERO for class 0 */
+    int64_t ignore_index; /* default −100: rows with this label contribute no loss; PROA_ZERO for class 0 */
     proa_loss_reduction reduction;
     bool soft_label;
     int64_t axis;           /* default −1; PROA_ZERO for the first */
@@ -96,8 +96,8 @@ PROA_API proa_tensor *proa_binary_cross_entropy_with_logits_opt(
     proa_binary_cross_entropy_with_logits_opt(                      \
         (logit), (label), PROA_LITERAL(proa_binary_cross_entropy_with_logits_opts){._ = 0, __VA_ARGS__})
 
-/* Share of rows of scores [N, C] whose label (integers [N] or [N, 1]) is among the k best, from 0 to 1; NaN
- * after an error. */
+/* Top-k accuracy, from 0 to 1: fraction of the rows of scores [N, C] whose label (integers [N] or [N, 1]) is
+ * among the k highest scores. NaN after an error. */
 PROA_API double proa_top_accuracy(proa_tensor *scores, proa_tensor *label, int64_t k);
 
 #ifdef __cplusplus

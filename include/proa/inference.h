@@ -89,17 +89,17 @@ typedef enum proa_config_number {
         PROA_CONFIG_NUMBER_COUNT
 } proa_config_number;
 
-/* Texts of a config; "" is none. */
+/* Strings of a config; "" is not set. */
 typedef enum proa_config_text {
     PROA_CONFIG_MODEL_DIR,   /* a folder: __model__ and one file a variable, or __params__ */
     PROA_CONFIG_MODEL_FILE,  /* the program */
     PROA_CONFIG_PARAMS_FILE, /* its parameters */
-    PROA_CONFIG_CACHE_DIR,   /* kept; nothing is cached in files */
-    PROA_CONFIG_SHAPE_PATH,  /* kept; TensorRT's record of shapes */
+    PROA_CONFIG_CACHE_DIR,   /* stored without effect: Proa caches nothing in files */
+    PROA_CONFIG_SHAPE_PATH,  /* stored without effect: TensorRT's file of shape ranges */
     PROA_CONFIG_TEXT_COUNT
 } proa_config_text;
 
-/* Lists of names of a config. */
+/* Lists of names in a config. */
 typedef enum proa_config_list {
     PROA_CONFIG_PASSES,     /* of the optimizing passes, those that run; names that are no pass are kept, and
                          * ignored. The order is Proa's (docs/programs.md) */
@@ -113,13 +113,13 @@ typedef enum proa_config_list {
 
 /* A config without a model, with the defaults above. */
 PROA_API proa_config *proa_config_new(void);
-/* A copy from which a predictor can be made, whether one was made from c or not. */
+/* A copy of c, also of one that a predictor was made from; a predictor can be made from the copy. */
 PROA_API proa_config *proa_config_copy(const proa_config *c);
 PROA_API void proa_config_free(proa_config *c); /* accepts NULL */
-/* Sets and reads a number; OUT_OF_RANGE for one that there is not. */
+/* Sets and reads a number; OUT_OF_RANGE if `which` is not a number of configs. */
 PROA_API proa_status proa_config_set(proa_config *c, proa_config_number which, int64_t value);
 PROA_API int64_t proa_config_get(const proa_config *c, proa_config_number which);
-/* Sets and reads a text, which is copied. Borrowed until it is set again; never NULL. */
+/* Sets and reads a string, which is copied. The result is borrowed until it is set again; never NULL. */
 PROA_API proa_status proa_config_set_text(proa_config *c, proa_config_text which, const char *text);
 PROA_API const char *proa_config_get_text(const proa_config *c, proa_config_text which);
 /* The model and its parameters as bytes, which are copied; params NULL: it has none. */
@@ -135,7 +135,7 @@ PROA_API proa_status proa_config_clear_samples(proa_config *c);
 /* The names of a list: how many, and one of them (borrowed until the list changes; NULL: there is none). */
 PROA_API int64_t proa_config_count(const proa_config *c, proa_config_list which);
 PROA_API const char *proa_config_name(const proa_config *c, proa_config_list which, int64_t i);
-/* Puts a name at position `at` (beyond the end: last), or takes every occurrence of it out. */
+/* Inserts a name at index `at` (beyond the end: appends it), or removes all its occurrences. */
 PROA_API proa_status proa_config_insert(proa_config *c, proa_config_list which, int64_t at, const char *name);
 PROA_API proa_status proa_config_remove(proa_config *c, proa_config_list which, const char *name);
 PROA_API proa_status proa_config_clear(proa_config *c, proa_config_list which);
@@ -143,9 +143,9 @@ PROA_API proa_status proa_config_clear(proa_config *c, proa_config_list which);
  * remedy, when there is none; the config stays as it was. */
 PROA_API proa_status proa_config_set_device(proa_config *c, const char *device);
 PROA_API const char *proa_config_device(const proa_config *c);
-/* A table of what is set, for people. */
+/* Prints the settings as a table for people. */
 PROA_API proa_status proa_config_print(const proa_config *c, FILE *to);
-/* Name i of the optimizing passes that there are; NULL behind the last. Borrowed, static. */
+/* Name i of the known optimizing passes; NULL beyond the last. Borrowed, static. */
 PROA_API const char *proa_pass_name(int64_t i);
 
 /* ---- predictors ------------------------------------------------------------------------- */
@@ -156,8 +156,8 @@ typedef struct proa_predictor proa_predictor;
 /* An input or output of a predictor. Borrowed: it lives as long as its predictor. */
 typedef struct proa_handle proa_handle;
 
-/* Loads and optimizes the model. The config stays the caller's, but serves for one predictor:
- * INVALID_ARGUMENT afterwards, and for one that is not valid. NO_FILE, CORRUPT, UNSUPPORTED: those of
+/* Loads and optimizes the model. The config remains the caller's, but makes one predictor only:
+ * INVALID_ARGUMENT for a config that was used already or is not valid. NO_FILE, CORRUPT, UNSUPPORTED: as for
  * proa_program_load. */
 PROA_API proa_predictor *proa_predictor_new(proa_config *c);
 /* A predictor of the same model for another thread; safe to call from several threads at once. */
@@ -188,14 +188,14 @@ PROA_API proa_status proa_predictor_run(proa_predictor *p);
  * name and the tensor, which is borrowed for the length of the call. */
 typedef void (*proa_predictor_hook)(const char *op, const char *variable, const proa_tensor *value,
                                     void *context);
-/* Sets the function (NULL: none) that sees what ops have made. Passes leave only the variables of fused
- * ops. */
+/* Sets the hook (NULL: none) that sees the outputs of every op. Intermediate variables of fused ops do not
+ * exist, so it does not see them. */
 PROA_API proa_status proa_predictor_set_hook(proa_predictor *p, proa_predictor_hook hook, void *context);
-/* Releases the tensors of inputs and outputs. */
+/* Releases the tensors of all inputs and outputs. */
 PROA_API proa_status proa_predictor_clear(proa_predictor *p);
 /* Frees the arenas and plans, which the next run makes again; returns the arenas' bytes. */
 PROA_API int64_t proa_predictor_shrink(proa_predictor *p);
-/* Bytes and plans of the predictor's executor. */
+/* Statistics of the predictor's executor. */
 PROA_API proa_executor_stats proa_predictor_get_stats(const proa_predictor *p);
 
 /* ---- handles ---------------------------------------------------------------------------- */
@@ -204,31 +204,32 @@ PROA_API proa_executor_stats proa_predictor_get_stats(const proa_predictor *p);
 PROA_API const char *proa_handle_name(const proa_handle *h);
 /* The program's variable: its dtype, and its shape with -1. Borrowed. */
 PROA_API const proa_tensor *proa_handle_variable(const proa_handle *h);
-/* The rank, and in dims (PROA_MAX_DIMS numbers) the shape that was set or that the tensor has; -1 before
- * there is either. */
+/* Returns the rank and writes the shape to dims (PROA_MAX_DIMS numbers): the one that was set, or the
+ * tensor's. -1 if there is neither. */
 PROA_API int proa_handle_shape(const proa_handle *h, int64_t *dims);
 /* The tensor's dtype; PROA_NODTYPE before there is one. */
 PROA_API proa_dtype proa_handle_dtype(const proa_handle *h);
-/* Sets an input's shape. Elements that are there stay; the next copy has this shape. */
+/* Sets an input's shape, which the next copy_in has. Elements copied before stay. */
 PROA_API proa_status proa_handle_reshape(proa_handle *h, proa_ints shape);
 /* Copies elements of that dtype, as many as proa_handle_shape says, to an input. BAD_STATE if that is
  * not known. */
 PROA_API proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype);
 /* Copies the elements out. WRONG_TYPE unless the tensor has that dtype. */
 PROA_API proa_status proa_handle_copy_out(const proa_handle *h, void *to, proa_dtype dtype);
-/* The address of an input of that dtype and of the shape that was set, to be filled; valid until the handle
- * changes its shape or dtype. */
+/* The address of an input's memory, of that dtype and the shape that was set, to be filled by the caller;
+ * valid until the handle changes its shape or dtype. */
 PROA_API void *proa_handle_mutable(proa_handle *h, proa_dtype dtype);
 /* The address of the elements, good until the next run. WRONG_TYPE unless they have that dtype. */
 PROA_API void *proa_handle_data(const proa_handle *h, proa_dtype dtype);
-/* Makes the caller's memory the input, or what an output is written to: the run of that output must have
- * this shape. It is not copied, and must live until the handle is given other data. */
+/* Makes the caller's memory the input's data, without a copy, or the memory to which the output is written:
+ * the output of a run must then have this shape. The memory must live until the handle is given other
+ * data. */
 PROA_API proa_status proa_handle_share(proa_handle *h, void *data, proa_ints shape, proa_dtype dtype);
 /* The tensor in the shape that was set. Borrowed or the scope's; BAD_STATE before there is one. */
 PROA_API proa_tensor *proa_handle_tensor(const proa_handle *h);
 /* Makes t (kept, not copied) the input. */
 PROA_API proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t);
-/* The offsets of the sequences that an input's rows form, from 0, a list a level (Paddle's LoD); copied. */
+/* Sets the sequence offsets (Paddle's LoD) of an input's rows: one list per level, each from 0; copied. */
 PROA_API proa_status proa_handle_set_lod(proa_handle *h, const proa_ints *levels, int64_t n_levels);
 /* Number of levels; level i (an empty list beyond). Borrowed until it is set again, or run. */
 PROA_API int64_t proa_handle_lod_levels(const proa_handle *h);

@@ -23,9 +23,9 @@ extern "C" {
 typedef struct proa_writer proa_writer;
 /* IO: the file cannot be made. */
 PROA_API proa_writer *proa_writer_open(const char *path);
-/* Errors stick: the later calls return them, too. */
+/* After an error, all later calls return that error, too. */
 PROA_API proa_status proa_writer_put(proa_writer *w, const void *data, size_t bytes) PROA_MUST_CHECK;
-/* Both end the writer in any case. */
+/* Ends the writer: commit renames the temporary to path, abort removes it. Also after an error. */
 PROA_API proa_status proa_writer_commit(proa_writer *w) PROA_MUST_CHECK;
 PROA_API void proa_writer_abort(proa_writer *w); /* accepts NULL */
 
@@ -58,7 +58,7 @@ PROA_API proa_program *proa_program_decode(const void *model, size_t bytes);
 
 /* An op as Paddle's format spells it. Borrowed, for the length of one call. */
 typedef struct proa_op_slot {
-    const char *name; /* "X" */
+    const char *name; /* slot name, as "X" */
     int64_t count;
     const char *const *vars;
 } proa_op_slot;
@@ -135,13 +135,13 @@ typedef struct proa_state_item {
 typedef struct proa_state {
     int64_t count, capacity;
     proa_state_item *items;
-    struct proa__hash_map *index; /* from names to places in items */
+    struct proa__hash_map *index; /* hash map from name to 1 + index in items */
 } proa_state;
 
 /* An empty one. */
 PROA_API proa_state *proa_state_new(void);
 PROA_API void proa_state_free(proa_state *s); /* accepts NULL */
-/* Adds, or replaces what has that name. The tensor is kept, not copied; the bytes are copied. */
+/* Adds an item, or replaces the one of that name. The tensor is kept, not copied; the bytes are copied. */
 PROA_API proa_status proa_state_put(proa_state *s, const char *name, proa_tensor *t);
 PROA_API proa_status proa_state_put_bytes(proa_state *s, const char *name, const void *data, size_t bytes);
 PROA_API proa_status proa_state_put_int(proa_state *s, const char *name, int64_t v);
@@ -170,8 +170,9 @@ PROA_API proa_state *proa_state_load_memory(const void *data, size_t bytes);
 typedef struct proa_checkpoint_opts {
     char _;
     proa_scaler *scaler;
-    proa_loader *loader; /* its position; inside proa_each: behind the batch at hand */
-    int64_t *numbers;    /* the program's own, as many as it says: epoch, step, … */
+    proa_loader *loader; /* saves and restores its position; inside proa_each: the batch after the current
+                          * one */
+    int64_t *numbers;    /* n_numbers values of the caller's own: epoch, step, … */
     int n_numbers;
 } proa_checkpoint_opts;
 /* Writes parameters, buffers, accumulators, masters, learning rate or schedule, the thread's random state and
@@ -181,8 +182,8 @@ PROA_API proa_status proa_checkpoint_save_opt(const char *path, proa_layer *laye
 #define proa_checkpoint_save(...) PROA_X_checkpoint_save_(__VA_ARGS__, )
 #define PROA_X_checkpoint_save_(path, layer, opt, ...) \
     proa_checkpoint_save_opt((path), (layer), (opt), PROA_LITERAL(proa_checkpoint_opts){._ = 0, __VA_ARGS__})
-/* Restores it into objects made alike. INVALID_ARGUMENT or NOT_FOUND, and nothing is changed, when the file
- * belongs to another model; NO_FILE, CORRUPT or IO when it cannot be read. */
+/* Restores a checkpoint into objects of the same structure. INVALID_ARGUMENT or NOT_FOUND, and nothing is
+ * changed, when the file belongs to another model; NO_FILE, CORRUPT or IO when it cannot be read. */
 PROA_API proa_status proa_checkpoint_load_opt(const char *path, proa_layer *layer, proa_optimizer *opt,
                                               proa_checkpoint_opts opts);
 #define proa_checkpoint_load(...) PROA_X_checkpoint_load_(__VA_ARGS__, )

@@ -23,7 +23,8 @@ typedef struct proa_parameter {
 
 struct proa_layer {
     const char
-        *type; /* "linear": also the stem of parameter names; a literal, since it is remembered for good */
+        *type; /* "linear": also the stem of parameter names; a string literal, since the pointer is stored
+                * for good */
     proa_tensor *(*forward)(proa_layer *self, proa_tensor *x); /* new tensor */
     void (*release)(proa_layer *self); /* what the struct owns beyond the base; may be NULL */
     proa_parameter *parameters;
@@ -39,10 +40,11 @@ struct proa_layer {
 /* Makes a layer struct of `bytes` (≥ sizeof(proa_layer)), zeroed but for the base. NULL on error. */
 PROA_API proa_layer *proa_layer_new(size_t bytes, const char *type,
                                     proa_tensor *(*forward)(proa_layer *, proa_tensor *));
-/* Accepts NULL. Does nothing to a layer that has a parent: it goes with that. */
+/* Frees a layer with its parameters and children. Accepts NULL; does nothing to a layer that has a parent,
+ * which frees it. */
 PROA_API void proa_layer_free(proa_layer *layer);
-/* Takes over `child`. Returns child, NULL after an error (child is freed). A child has one parent and
- * does not contain it: either is INVALID_ARGUMENT, and leaves both as they are. */
+/* Makes `child` a child of parent, which then owns it. Returns child, NULL after an error (child is freed). A
+ * child has one parent and does not contain it: otherwise INVALID_ARGUMENT, and both stay as they are. */
 PROA_API proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child);
 
 /* ---- initializers: Paddle's, with its defaults ---- */
@@ -102,9 +104,10 @@ PROA_API proa_layer *proa_sequential_of(int64_t n, proa_layer *const *layers);
     proa_sequential_of((int64_t)(sizeof((proa_layer *[]){__VA_ARGS__}) / sizeof(proa_layer *)), \
                        (proa_layer *[]){__VA_ARGS__})
 
-/* body(x) + shortcut(x), or body(x) + x without a shortcut (NULL). Takes both over. */
+/* Residual connection: body(x) + shortcut(x), or body(x) + x if shortcut is NULL. Owns both layers. */
 PROA_API proa_layer *proa_residual_layer(proa_layer *body, proa_layer *shortcut);
-/* proa_branches_layer(1, a, b): what each child makes of x, side by side along an axis; takes them over. */
+/* proa_branches_layer(1, a, b): applies each child to x and concatenates the results along an axis; owns the
+ * children. */
 PROA_API proa_layer *proa_branches_layer_of(int64_t axis, int64_t n, proa_layer *const *layers);
 #define proa_branches_layer(axis, ...)                                                                      \
     proa_branches_layer_of((axis), (int64_t)(sizeof((proa_layer *[]){__VA_ARGS__}) / sizeof(proa_layer *)), \

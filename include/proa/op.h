@@ -1,6 +1,7 @@
-/* The form of an op: fields of its args struct, shape inference, kernels, gradient rule, wire forms;
- * and the doors an op call passes. For authors of ops, kernels and doors; needs only proa/core.h.
- * The structs below are filled by the generator from ops/<family>/<family>.yaml, never by hand. */
+/* Descriptors of ops (fields of the args struct, shape inference, kernels, gradient rule, wire forms), and
+ * the doors (dispatch layers) that an op call passes. For authors of ops, kernels and doors; needs
+ * proa/core.h only. The generator fills the structs below from ops/<family>/<family>.yaml; do not write them
+ * by hand. */
 #ifndef PROA_OP_H
 #define PROA_OP_H
 
@@ -38,7 +39,8 @@ enum {
     PROA_FIELD_NO_GRAD = 32,     /* never has a gradient (indices, masks, running statistics) */
     PROA_FIELD_MUTATED = 64,     /* OUT that is the memory of an input (`alias`), always */
     PROA_FIELD_VIEW = 128,       /* OUT that may be a view of input `alias` */
-    PROA_FIELD_ROWS = 256        /* IN that may be of kind rows; kernel and inference see its given rows */
+    PROA_FIELD_ROWS = 256        /* IN that may be of kind rows (SelectedRows); kernel and inference see the
+                                  * stored rows */
 };
 
 typedef struct proa_field {
@@ -80,15 +82,16 @@ typedef struct proa_stream proa_stream;
 
 /* Arguments of a kernel beside its args. */
 typedef struct proa_run {
-    void *state; /* what prepare made; NULL without prepare */
+    void *state; /* the state that prepare returned; NULL without prepare */
     proa_stream *stream;
     void *device; /* context of the device's table; NULL on the CPU */
     bool fresh;   /* outputs are new in this call: output 0 takes the form that proa_kernel.format returns */
 } proa_run;
 
-/* Not an error: prepare's way to say "not me, ask the next kernel". */
+/* Returned by prepare: this kernel cannot run the call, so the next one is asked. Not an error. */
 #define PROA_DECLINED ((proa_status)-1)
-/* PROA_DECLINED, with the reason that FLAGS_verbose prints: a static text such as "not float32". */
+/* Returns PROA_DECLINED and stores the reason that FLAGS_verbose prints: a static text such as "not
+ * float32". */
 PROA_API proa_status proa_decline(const char *why);
 
 typedef struct proa_kernel {
@@ -98,9 +101,10 @@ typedef struct proa_kernel {
     proa_status (*prepare)(const void *args, void **state);
     void (*release)(void *state);
     proa_status (*run)(const void *args, proa_run *run);
-    bool anywhere; /* touches elements through core's copies only: runs on any device */
-    /* NULL: the run door makes operands plain. Otherwise it takes them in any blocked form, and this says
-     * in which one, seen these inputs, it leaves output 0 where it may choose (run->fresh); 0: row-major. */
+    bool anywhere; /* accesses elements through core's copies and fills only, so it runs on any device */
+    /* NULL: the kernel takes row-major operands only; the run door converts blocked ones. Otherwise the
+     * kernel takes operands in any blocked format, and this returns the format that it gives output 0 for
+     * these inputs if it may choose (run->fresh); 0: row-major. */
     int (*format)(const void *args, const void *state);
 } proa_kernel;
 
@@ -120,11 +124,12 @@ enum {
     PROA_OP_LAZY_GRADS = 256, /* the rule takes PROA_NONE for outputs that got no gradient */
     PROA_OP_MUTATES = 512,    /* has MUTATED outputs */
     PROA_OP_FLAT = 1024,      /* args are single tensors and plain values: no list, string or scalar */
-    PROA_OP_ROWS = 2048, /* of an input of kind rows it makes output 0 of that kind, with the same index */
-    PROA_OP_ELEMENTWISE = 4096, /* an element of the output depends on those at its place only */
+    PROA_OP_ROWS = 2048, /* maps an input of kind rows to an output 0 of that kind, with the same index */
+    PROA_OP_ELEMENTWISE = 4096, /* each output element depends on the input elements at its index only */
     PROA_OP_BROADCASTS = 8192,  /* inputs broadcast to output 0's shape; the tape sums their gradients */
-    PROA_OP_BATCHES = 16384,    /* the same of all dims but the last two, as in matmul */
-    PROA_OP_VIEW_FIRST = 32768  /* `view` checks its args and reads no meta: infer is for what it refuses */
+    PROA_OP_BATCHES = 16384,    /* broadcasts all dims but the last two, as matmul does */
+    PROA_OP_VIEW_FIRST = 32768  /* `view` checks its args and needs no meta; infer runs only where `view`
+                                 * cannot make the view */
 };
 
 typedef struct proa_op proa_op;
@@ -139,7 +144,8 @@ struct proa_op {
     uint32_t id;
     uint32_t dtypes; /* bit (1 << dtype) of what the first tensor input (or output dtype) may be */
     proa_status (*infer)(const void *args, void *metas);
-    /* Makes the view; NULL result field means "strides do not allow it", then the kernel copies. */
+    /* Makes output 0 a view of its alias; NULL in the result field: the strides do not allow it, and the
+     * kernel copies. */
     proa_status (*view)(void *args, const proa_meta *meta);
     proa_status (*vjp)(const void *args, void *grads);
     const proa_kernel *const *kernels; /* CPU kernels, best first, NULL-terminated */
@@ -204,10 +210,10 @@ PROA_API bool proa_door_is_open(proa_door door);
 PROA_API proa_status proa_call_op(const proa_op *op, void *args);
 /* Continues with the first open door after `door`: what a door's function calls. */
 PROA_API proa_status proa_call_inner(proa_door door, proa_call *call);
-/* Enters at `door`: what a door inserts goes in at PROA_DOOR_RECORD. */
+/* Sends a call through the doors from `door` on. Ops that a door inserts enter at PROA_DOOR_RECORD. */
 PROA_API proa_status proa_call_from(proa_door door, const proa_op *op, void *args);
 
-/* Kernels of `shape: data` ops: makes output field `index` (among outputs) with its final shape. */
+/* For kernels of `shape: data` ops: creates the output number `index`, whose shape is known only now. */
 PROA_API proa_tensor *proa_output_resize(void *args, const proa_op *op, int index, const proa_meta *meta);
 /* Memory for the length of one kernel call: pairs with proa_scratch_free (accepts NULL). */
 PROA_API void *proa_scratch(size_t bytes);

@@ -24,8 +24,8 @@ typedef struct proa_clip {
     double max;
 } proa_clip;
 
-/* Options of all optimizers; each reads those it has. Zero: the kind's default, which stands with its
- * macro in proa/ops/optimizers.h. */
+/* Options of all optimizers; each reads those that it has. Zero: the kind's default, listed at its macro in
+ * proa/ops/optimizers.h. */
 typedef struct proa_optimizer_opts {
     char _;
     double lr;           /* 0.001 */
@@ -37,9 +37,9 @@ typedef struct proa_optimizer_opts {
     double rho;
     bool centered;
     double initial_value; /* of Adagrad's accumulator: 0 */
-    bool lazy_mode;       /* Adam, AdamW: of a gradient of kind rows, update the given rows only */
+    bool lazy_mode;       /* Adam, AdamW: update only the rows that a SelectedRows gradient has */
     proa_clip clip;
-    proa_schedule *schedule; /* instead of lr; taken over */
+    proa_schedule *schedule; /* learning-rate schedule instead of lr; owned by the optimizer */
 } proa_optimizer_opts;
 
 /* kind: "sgd" or another name of the macros. params (contiguous floating tensors, none twice) is read
@@ -52,10 +52,10 @@ PROA_API void proa_optimizer_free(proa_optimizer *opt); /* accepts NULL */
 
 typedef struct proa_group_opts {
     char _;
-    double lr_scale;     /* of the optimizer's rate; 0: 1 */
-    double weight_decay; /* of this group; PROA_ZERO: none; 0: the optimizer's */
+    double lr_scale;     /* factor on the optimizer's learning rate; 0: 1 */
+    double weight_decay; /* of this group; 0: the optimizer's; PROA_ZERO: no decay */
 } proa_group_opts;
-/* A further parameter group; on error there is none, and the optimizer is as it was. */
+/* Adds a parameter group. On error the optimizer is unchanged. */
 PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params, proa_group_opts opts);
 #define proa_add_group(...) PROA_X_add_group_(__VA_ARGS__, )
 #define PROA_X_add_group_(opt, params, ...) \
@@ -63,13 +63,13 @@ PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params
 
 /* Clips, updates the parameters that have gradients, and drops the gradients. */
 PROA_API proa_status proa_step(proa_optimizer *opt);
-/* The same without dropping them. */
+/* proa_step without dropping the gradients. */
 PROA_API proa_status proa_step_keep(proa_optimizer *opt);
 /* Drops the gradients of all its parameters. */
 PROA_API void proa_clear_grads(proa_optimizer *opt);
 /* All parameters of all groups. Borrowed. */
 PROA_API proa_tensors proa_optimizer_parameters(proa_optimizer *opt);
-/* The learning rate that the next step takes, of the schedule if there is one. */
+/* The learning rate of the next step: the schedule's, if there is one. */
 PROA_API double proa_get_lr(const proa_optimizer *opt);
 PROA_API proa_status proa_set_lr(proa_optimizer *opt, double lr); /* error with a schedule */
 /* Accumulators and masters by Paddle's names ("linear_0.w_0_moment1_0"), for checkpoints. */
@@ -81,15 +81,16 @@ PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
  * INVALID_ARGUMENT for a negative rate, or a length below 1. */
 /* e + 1. */
 PROA_API void proa_schedule_step(proa_schedule *s);
-/* The rate now. */
+/* The learning rate at e. */
 PROA_API double proa_schedule_lr(const proa_schedule *s);
-/* e. */
+/* The counter e. */
 PROA_API int64_t proa_schedule_epoch(const proa_schedule *s);
 /* Sets e, to resume; INVALID_ARGUMENT below 0. */
 PROA_API void proa_schedule_seek(proa_schedule *s, int64_t epoch);
-/* The schedule that was given as .schedule, to be stepped. Borrowed; NULL if there is none. */
+/* The schedule that was given as .schedule, so that the caller can step it. Borrowed; NULL if there is
+ * none. */
 PROA_API proa_schedule *proa_optimizer_schedule(const proa_optimizer *opt);
-/* Of one that no optimizer took over. Accepts NULL. */
+/* Frees a schedule that no optimizer owns. Accepts NULL. */
 PROA_API void proa_schedule_free(proa_schedule *s);
 
 #ifdef __cplusplus

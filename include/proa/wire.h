@@ -1,6 +1,6 @@
-/* Wire forms: how an op is spelled in Paddle's program format, without naming protobuf.
- * The table fills proa_wire; io/ walks it. An irregular form names a C function of the op's folder that
- * reads through proa_wire_reader (calling ops, which the open capture door records) or writes through
+/* Wire forms: how an op is serialized in Paddle's program format, without naming protobuf. The op table fills
+ * proa_wire, and io/ interprets it. An irregular form names a C function of the op's folder that reads
+ * through proa_wire_reader (calling ops, which the open capture door records) or writes through
  * proa_wire_writer. Uses proa/op.h. */
 #ifndef PROA_WIRE_H
 #define PROA_WIRE_H
@@ -48,8 +48,8 @@ typedef struct proa_wire_attr {
                              NULL if it is only written, and any value is read */
     const char *tensor;  /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
     const char *tensors; /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
-    int of; /* 1 + the index of the tensor field whose axes the value counts; it is written counted
-                             from dim 0. 0: written as it is */
+    int of; /* 1 + the index of the tensor field whose axes the value numbers; a negative axis is then written
+             * counted from dim 0. 0: written as it is */
 } proa_wire_attr;
 
 typedef struct proa_wire_reader proa_wire_reader;
@@ -65,14 +65,14 @@ typedef struct proa_wire {
     bool no_gradient; /* a form of several ops through which nothing flows back */
 } proa_wire;
 
-/* Forms of Paddle's that are no op here: their reader calls several. */
+/* Ops of Paddle that are no op here: their reader calls several ops. */
 extern const proa_wire proa_composed_table[];
 extern const uint32_t proa_composed_count;
 
 /* ---- reading ---- */
 /* The tensor in an input slot; PROA_NONE when the slot is empty. */
 PROA_API proa_tensor *proa_wire_input(proa_wire_reader *r, const char *slot);
-/* All of them. */
+/* All tensors in an input slot. */
 PROA_API proa_tensors proa_wire_inputs(proa_wire_reader *r, const char *slot);
 /* Whether the op has an attribute of that name. */
 PROA_API bool proa_wire_has(proa_wire_reader *r, const char *attr);
@@ -83,12 +83,12 @@ PROA_API double proa_wire_float(proa_wire_reader *r, const char *attr, double mi
 PROA_API const char *proa_wire_string(proa_wire_reader *r, const char *attr, const char *missing);
 /* The string at an index of a list of strings; NULL if there is none. Borrowed. */
 PROA_API const char *proa_wire_string_at(proa_wire_reader *r, const char *attr, int64_t index);
-/* The same of lists (INTS, LONGS; FLOATS), empty if missing. Borrowed. */
+/* The value of a list attribute (INTS, LONGS; FLOATS), empty if missing. Borrowed. */
 PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
-/* dtype attribute (INT, a VarType number) as a proa_dtype; `missing` when absent or −1. */
+/* An attribute that is a dtype (INT, a VarType number), as proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
-/* The variable in an output slot as it is before the op, for ops that write a variable in place. */
+/* The variable in an output slot as it was before the op, for ops that write a variable in place. */
 PROA_API proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot);
 /* Whether the file says that no gradient passes through the variable that an output slot names. */
 PROA_API bool proa_wire_stops_gradient(proa_wire_reader *r, const char *slot);
@@ -97,18 +97,18 @@ PROA_API proa_status proa_wire_result(proa_wire_reader *r, const char *slot, pro
 PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts);
 
 /* ---- writing ---- */
-/* Starts a wire op; what follows belongs to it until the next one. */
+/* Starts an op of Paddle's format; the functions below add to it until the next one starts. */
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
-/* A whole wire op: form number `form` of an op's forms, along its slots and attributes. */
+/* Writes a whole op: form number `form` of an op's forms, with its slots and attributes. */
 PROA_API proa_status proa_wire_put_form(proa_wire_writer *w, const proa_op *op, int form, const void *args);
 /* PROA_NONE writes an empty slot. */
 PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
-/* An input that is one number: of a constant that is made before the op. */
+/* An input that is one number: writes a constant op before the op, and its result as the input. */
 PROA_API proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v);
 PROA_API proa_status proa_wire_put_output(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* An output that is no tensor in Paddle: its variable is of type RAW. */
 PROA_API proa_status proa_wire_put_output_raw(proa_wire_writer *w, const char *slot, proa_tensor *t);
-/* A fresh variable between two wire ops of one form. */
+/* A fresh variable between two ops of Paddle's format that one op is written as. */
 PROA_API proa_tensor *proa_wire_temporary(proa_wire_writer *w, const proa_meta *meta);
 /* Attributes of the op; type says how an integer, or a list of them, is spelled. */
 PROA_API proa_status proa_wire_put_int(proa_wire_writer *w, const char *attr, proa_wire_type type, int64_t v);
