@@ -27,8 +27,7 @@ void *proa__arena_alloc(proa__arena *a, size_t bytes)
         if (!b) return NULL;
         b->used = 0;
         b->capacity = capacity;
-        if (a->last && capacity == bytes &&
-            capacity != BLOCK) { /* goes behind `last`, so that the small block fills */
+        if (a->last && capacity == bytes && capacity != BLOCK) { /* behind `last`, which keeps filling */
             b->before = a->last->before;
             a->last->before = b;
         } else {

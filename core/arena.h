@@ -10,7 +10,7 @@ typedef struct proa__arena {
 
 /* Zeroed memory, valid until the arena is freed; NULL sets OUT_OF_MEMORY. */
 void *proa__arena_alloc(proa__arena *a, size_t bytes);
-/* Zeroed array of count items; a size that overflows is an error, too. */
+/* Zeroed array of `count` items of `item` bytes; a size that overflows is an error, too. */
 void *proa__arena_array(proa__arena *a, size_t count, size_t item);
 char *proa__arena_text(proa__arena *a, const char *text);
 char *proa__arena_format(proa__arena *a, const char *format, ...) PROA_PRINTF(2, 3);

@@ -8,7 +8,7 @@
 
 static size_t round8(size_t n) { return (n + 7) & ~(size_t)7; }
 
-/* Bytes that field f needs behind the struct, in the same block: its list or string. */
+/* Bytes of the list or string of field f, which is stored behind the struct in the same block. */
 static size_t payload(const proa_field *f, const void *at)
 {
     switch ((proa_field_kind)f->kind) {
@@ -29,8 +29,8 @@ static size_t payload(const proa_field *f, const void *at)
 bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
 {
     proa_meta meta = proa_meta_of(t);
-    /* A variable with unknown dims stays symbolic, so that a gradient rule can ask for its shape in the
-     * run. */
+    /* A symbolic tensor with unknown dims stays symbolic, so that the gradient rule can ask for its shape
+     * when the program runs. */
     bool open = t->numel < 0 && t->flags & PROA_T_SYMBOLIC;
     proa_tensor *bare = proa__tensor_bare(&meta, open ? PROA_T_SYMBOLIC : PROA_T_META);
     if (bare && open) proa__stand_for(bare, t);

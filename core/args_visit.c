@@ -1,4 +1,5 @@
-/* See args_visit.h. May use core. */
+/* Visitor of the tensor slots of an args struct, and release of its outputs; see args_visit.h. May use
+ * core. */
 #include "args_visit.h"
 
 static proa_status walk_list(proa_tensor *const *at, int64_t count, const proa_field *f, proa__slot_fn fn,

@@ -10,16 +10,16 @@
 
 static const proa__blocked_hooks *hooks;
 
-/* `making` is held while a row-major form is made, which is rare: at the edges of a network. Reads of
- * deferred elements, which may wait for other processes, hold `reading` instead, and keep no other thread
- * waiting. */
+/* `making` is held while a row-major form is made, which is rare: mostly at a network's inputs and outputs.
+ * Reads of deferred elements, which may wait for other processes, hold `reading` instead, so that they do not
+ * block conversions. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER, reading = PTHREAD_MUTEX_INITIALIZER;
 
 void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
 
 bool proa__blocking(void) { return hooks && proa__flag_int(PROA_FLAG_blocked); }
 
-/* ---- memory of either kind --------------------------------------------------------------- */
+/* ---- memory of the CPU or of a device ------------------------------------------------------ */
 
 static char *take_memory(int device, size_t bytes)
 {
@@ -42,7 +42,7 @@ static size_t plain_bytes(const proa_tensor *t, proa_dtype dtype)
     return (size_t)t->numel * proa__dtype_bytes((unsigned)dtype);
 }
 
-/* A handle with t's shape on memory of a storage, whose elements are in a layout that devices have. */
+/* A borrowed handle with t's shape on device memory in a format of devices (channels last; 0: row-major). */
 static proa_tensor on_device(const proa_tensor *t, int format, const void *data, proa_storage *storage)
 {
     proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
@@ -51,7 +51,7 @@ static proa_tensor on_device(const proa_tensor *t, int format, const void *data,
     h.storage = storage;
     h.flags = PROA_T_DEVICE | (format ? PROA_T_STRIDED : 0);
     memcpy(h.shape, t->shape, (size_t)t->ndim * sizeof *h.shape);
-    for (int turn = 0; turn < 3; turn++) /* innermost first: the channels, or they in their row */
+    for (int turn = 0; turn < 3; turn++) /* reverses part of the strides' order */
         for (int i = t->ndim - 1; i >= 0; i--) {
             bool now = format ? (i == 1 ? turn == 0 : i == 0 ? turn == 2 : turn == 1) : turn == 0;
             if (!now) continue;
@@ -168,7 +168,7 @@ static void free_plain(void *plain) { proa__free(plain); }
 
 typedef struct deferred {
     proa__deferred source;
-    void *plain;      /* of a source that may be read again: where the elements were read to */
+    void *plain;      /* of an evictable source: the buffer that the elements were read into */
     uint32_t version; /* the storage's version when its elements last equaled the source's */
 } deferred;
 
@@ -313,7 +313,8 @@ proa_status proa__blocked_copy_out(const proa_tensor *t, void *to)
     return PROA_OK;
 }
 
-/* On a device the storage's context is the blocked form's memory: the two are freed together. */
+/* On a device the storage's `context` holds the memory of the blocked form; freeing the storage frees
+ * both. */
 proa_status proa__block_output(proa_tensor *t, int format)
 {
     if (proa__format(t) == format) return PROA_OK;
@@ -335,7 +336,7 @@ proa_status proa__block_output(proa_tensor *t, int format)
     return PROA_OK;
 }
 
-/* True if nothing but this handle refers to t's memory, which may therefore move. */
+/* True if nothing but this handle refers to t's memory, so that t may get other memory. */
 static bool may_move(const proa_tensor *t)
 {
     const proa_storage *s = t->storage;

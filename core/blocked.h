@@ -2,10 +2,10 @@
  * vector length). Users never see one: asking for the address of a blocked tensor makes a row-major ("plain")
  * form, once, and a write drops the blocked form.
  *
- * The kernel whose output it is makes a storage blocked: the blocked form then fills the storage's own
+ * The kernel that makes an output decides that it is blocked: the blocked form is then in the storage's own
  * memory, and a plain form, if made, has memory of its own. Every handle on the whole storage has
  * PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Formats are numbers that only the
- * hooks interpret, except the one of devices, PROA_CHANNELS_LAST. May use proa/device.h. */
+ * hooks interpret, except that of devices, PROA_CHANNELS_LAST. May use proa/device.h. */
 #ifndef PROA_CORE_BLOCKED_H
 #define PROA_CORE_BLOCKED_H
 
@@ -44,7 +44,7 @@ int64_t proa__channel_block(const proa_tensor *t);
 size_t proa__blocked_bytes(const proa_tensor *t);
 
 /* A window: a blocked storage on the thread's device for tensors like t, whose memory is part of another
- * storage. It points nowhere until proa__window_point. */
+ * storage. It has no memory until proa__window_point. */
 proa_storage *proa__window_new(const proa_tensor *t, int format);
 /* Points the window at `data` in the storage `owner`, which the window retains (NULL: the caller keeps that
  * memory alive), and drops its plain form. Handles on s must have no `data` at that time. */
@@ -52,7 +52,7 @@ void proa__window_point(proa_storage *s, proa_storage *owner, char *data);
 /* The storage whose memory holds t's elements: t's own, or the one that its window points into. */
 const proa_storage *proa__storage_behind(const proa_tensor *t);
 
-/* t->data, read so that another thread may be making it; NULL: there is no plain form yet. */
+/* t->data, by an atomic load, since another thread may be making it; NULL: there is no plain form yet. */
 static inline const char *proa__data_now(const proa_tensor *t)
 {
     return __atomic_load_n(&t->data, __ATOMIC_ACQUIRE);
@@ -87,8 +87,8 @@ proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferre
 proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
 /* True if t's storage is deferred, with this context as its source. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);
-/* Says that the source has changed, and that the elements read for t are the changed ones. A backward that
- * saved the former version is refused. */
+/* Records that the source has changed and that the elements read for t are the changed ones. A backward that
+ * saved the former version is then an error. */
 void proa__deferred_changed(proa_tensor *t);
 proa_status proa__drop_blocked(const proa_tensor *t);
 /* proa__plain for a caller that will write to t: drops the blocked form, so that the plain one is the only
@@ -98,7 +98,7 @@ static inline proa_status proa__plain_to_write(const proa_tensor *t)
     if (!(t->flags & (PROA_T_BLOCKED | PROA_T_BLOCKED_BASE))) return PROA_OK;
     return proa__drop_blocked(t);
 }
-/* True if t is row-major in the CPU's memory now: t->data may be read without proa__plain. */
+/* True if t is row-major in the CPU's memory now, so that t->data may be read without proa__plain. */
 static inline bool proa__lies_plain(const proa_tensor *t)
 {
     return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
@@ -120,16 +120,15 @@ proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const v
  * describes. */
 bool proa__zero_padding(const proa_tensor *t);
 
-/* Brings t, which is about to be overwritten from its own values, into a format of the same size, in a
- * storage of its own; it is left with no plain form. *done: false, and nothing has changed, where others
- * may know its memory. */
+/* Converts t, whose values are about to be overwritten, to a format of the same size in a storage of its own
+ * without a plain form. *done false: nothing has changed, since t's memory may be known to others. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
 
 /* proa_host_api.lay_alike. */
 proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 
-/* Every input of the call that lies blocked gets its plain form; with `lost`, only those whose blocked form
- * has been dropped through another handle. */
+/* Makes the plain form of every blocked input of the call; with `lost`, only of those whose blocked form has
+ * been dropped through another handle. */
 proa_status proa__plain_inputs(const proa_op *op, const void *args, bool lost);
 
 #endif

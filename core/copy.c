@@ -125,8 +125,8 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
     }
 }
 
-/* Moves the dim along which the source is contiguous next to the innermost one; the two dims form a plane,
- * which is copied as a transpose. */
+/* Moves the dim along which the source is contiguous next to the innermost one; the two dims form a matrix
+ * ("plane"), which is copied as a transpose. */
 static void pair_dims(copy_plan *p)
 {
     int in = p->ndim - 1, best = in;

@@ -1,6 +1,5 @@
-/* Strided copies between tensors of one dtype, on any device, for the run door, views and the copying ops;
- * copies that go past the caches.
- * May use proa/device.h. */
+/* Strided copies between tensors of one dtype, on any device, for the run door, views and copying ops; and
+ * copies by non-temporal stores. May use proa/device.h. */
 #ifndef PROA_CORE_COPY_H
 #define PROA_CORE_COPY_H
 
@@ -15,8 +14,8 @@
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
 /* Describes the same copy for a device: shape and strides with dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
-/* Size in bytes from which outputs are written by non-temporal stores, as no cache would hold them until
- * they are read again (FLAGS_nontemporal_bytes, or by the processor's shared cache). */
+/* Size in bytes from which outputs are written by non-temporal stores, since caches would evict them before
+ * they are read again (FLAGS_nontemporal_bytes, or from the size of the processor's shared cache). */
 extern atomic_llong proa__nontemporal_from;
 static inline int64_t proa__nontemporal_bytes(void)
 {

@@ -7,7 +7,7 @@
 typedef struct proa__cores {
     int affinity; /* cores of the affinity mask, ≥ 1 */
     double quota; /* CPU quota of the tightest cgroup, in cores; 0: none */
-    int threads;  /* that kernels use by default */
+    int threads;  /* default number of kernel threads */
     char reason[96];
 } proa__cores;
 

@@ -33,8 +33,7 @@ void proa__plugins_for(const char *name, char *why);
 
 /* proa__copy where src, dst or both are on a device other than the CPU. */
 proa_status proa__copy_devices(proa_tensor *dst, const proa_tensor *src);
-/* Writes one element's bytes to all elements of dst, which may be strided; value is in host memory, NULL
- * means zero. */
+/* Fills dst, which may be strided, with one element. value: its bytes, in host memory; NULL means zero. */
 proa_status proa__fill(proa_tensor *dst, const void *value);
 /* A new contiguous copy of t on a device; t itself if it is contiguous and on that device already. */
 proa_tensor *proa__copy_to(proa_tensor *t, int device);
@@ -58,7 +57,7 @@ static inline bool proa__is_placed(const proa_call *call, int chosen)
  * the op there. */
 proa_status proa__run_placed(proa_call *call);
 /* Runs a selected kernel on the thread's device, after copying the tensors that supply attributes to the
- * host. fresh: see proa_run. */
+ * host. fresh: as in proa_run. */
 proa_status proa__run_picked(const proa_op *op, void *args, const proa_kernel *kernel, void *state,
                              bool fresh);
 /* In `shadow`, a copy of args, replaces device tensors that supply attributes by copies on the host. */

@@ -77,7 +77,7 @@ static void zero_range(int64_t begin, int64_t end, void *context)
     memset((char *)context + begin, 0, (size_t)(end - begin));
 }
 
-/* Repeats one element over dst's shape. */
+/* Fills dst with the one element at `one`, which is in host memory, or in `storage` on dst's device. */
 static proa_status spread(proa_tensor *dst, char *one, proa_storage *storage)
 {
     proa_tensor src = flat_like(dst, one, storage);

@@ -160,8 +160,8 @@ static proa_status fallback_is_no_kernel(const void *args, proa_run *run)
 
 const proa_kernel proa__fallback_kernel = {.name = "fallback", .run = fallback_is_no_kernel};
 
-/* Puts CPU copies of a field's tensors into `shadow`. An output in an input's memory becomes that input's
- * copy. */
+/* Puts CPU copies of a field's tensors into `shadow`. An output that shares an input's memory becomes that
+ * input's copy. */
 static proa_status copies_here(const proa_op *op, const proa_field *f, const void *args, void *shadow,
                                temporaries *made)
 {
@@ -286,7 +286,7 @@ static proa_status launch_kernel(const proa_op *op, void *args, const proa_kerne
     return status;
 }
 
-/* Copies the output fields of `from`, another args struct of the op, to `args`. */
+/* Copies the pointers of the output fields from `from`, another args struct of the op, to `args`. */
 static void outputs_of(const proa_op *op, void *args, const void *from)
 {
     for (const proa_field *f = op->fields + op->n_in + op->n_attr; f < op->fields + op->n_fields; f++) {

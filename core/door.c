@@ -8,8 +8,8 @@
 static proa_door_fn door_fns[PROA_DOOR_COUNT];
 static unsigned installed;
 
-/* A bit of open_doors above those of the doors: the convert door sees every op, not only those that promote
- * dtypes. */
+/* A bit of open_doors above those of the doors: set while the convert door takes every op (autocast), not
+ * only those that promote dtypes. */
 #define CONVERTS_ALL (1u << PROA_DOOR_COUNT)
 
 /* Bit mask of the doors that this thread has open. */
@@ -124,9 +124,9 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
     }
 }
 
-/* Before an in-place write to an expanded tensor, which shows elements more than once: gives the tensor a
- * copy with distinct elements. The tensor that it was expanded from stays unchanged, as in Paddle, where
- * expand copies. */
+/* Before an in-place write to an expanded tensor, in which several indices share one element: gives the
+ * tensor a copy with distinct elements. The tensor that it was expanded from stays unchanged, as in Paddle,
+ * where expand copies. */
 static proa_status part_repeated(const proa_op *op, const void *args)
 {
     for (const proa_field *f = &op->fields[op->n_in + op->n_attr]; f < op->fields + op->n_fields; f++) {

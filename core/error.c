@@ -1,5 +1,5 @@
-/* The thread's error: until it is cleared, the first one wins. The message is in the thread's struct; a
- * thread without memory for one still has an error code. May use core only. */
+/* The thread's error: the first one stays until it is cleared. The message is in the per-thread struct; a
+ * thread without memory for that struct still has an error code. May use core only. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/thread.h"

@@ -1,5 +1,5 @@
 /* FLAGS_<name>: read from the environment at first use, or set by a call; reading an integer flag is one
- * atomic load. Tells other files of core about flags that they cache. Uses pthread_once. */
+ * atomic load. Updates what other files of core derive from flags. Uses pthread_once. */
 #define _GNU_SOURCE
 #include "core/copy.h"
 #include "core/thread.h"
@@ -24,11 +24,11 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char values[PROA_FLAG_COUNT][VALUE];   /* under the lock */
-static atomic_llong numbers[PROA_FLAG_COUNT]; /* of a text flag: how often it was set */
+static atomic_llong numbers[PROA_FLAG_COUNT]; /* integer flag: its value; text flag: times set */
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed, proa__choices_watched;
 static atomic_bool verbose;
-atomic_llong proa__nontemporal_from = 1 << 21; /* this value holds until the flags are read */
+atomic_llong proa__nontemporal_from = 1 << 21; /* 2 MiB until the flags are read */
 
 static bool parse(const char *text, long long *number)
 {

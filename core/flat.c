@@ -13,7 +13,7 @@ enum { FLAT_MAX = 6 };
 typedef struct flat_call {
     const proa_op *op;
     int format;
-    const proa_tensor *like;         /* an input that is stored in that format */
+    const proa_tensor *like;         /* an input that is stored in the call's format */
     proa_tensor at[FLAT_MAX + 1];    /* the handles that the kernel sees; they own nothing */
     proa_storage *scratch[FLAT_MAX]; /* operands brought into the format for this call */
 } flat_call;

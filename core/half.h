@@ -39,7 +39,7 @@ static inline float proa__f16_to_f32(uint16_t h)
     /* float16's exponent bias is 15, float32's 127; all-ones exponents move by twice the difference. */
     uint32_t normal = (magnitude << 13) + (magnitude >= 0x7c00u ? 224u << 23 : 112u << 23);
     uint32_t quiet = magnitude > 0x7c00u ? 0x400000u : 0u;
-    uint32_t tiny = proa__f32_bits((float)(int32_t)magnitude * 0x1p-24f); /* subnormals count in 2^-24 */
+    uint32_t tiny = proa__f32_bits((float)(int32_t)magnitude * 0x1p-24f); /* multiples of 2^-24 */
     return proa__f32_from_bits(sign | (magnitude < 0x400u ? tiny : normal | quiet));
 }
 
@@ -55,7 +55,7 @@ static inline uint16_t proa__f32_to_f16(float f)
     return (uint16_t)(sign | (magnitude >= 0x47800000u ? special : finite));
 }
 
-/* ---- rows ------------------------------------------------------------------------------ */
+/* ---- conversion of arrays ----------------------------------------------------------------- */
 
 static inline void proa__f16_to_f32_row(const uint16_t *from, float *to, int64_t n)
 {

@@ -1,4 +1,5 @@
-/* A small hash map from names or addresses to pointers, for programs and checkpoint states. May use core. */
+/* A small hash map from strings or addresses to pointers, for programs and checkpoint states. May use
+ * core. */
 #ifndef PROA_CORE_HASH_MAP_H
 #define PROA_CORE_HASH_MAP_H
 

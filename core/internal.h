@@ -20,9 +20,8 @@ char *proa__strdup(const char *s);
 bool proa__mul_size(size_t a, size_t b, size_t *out);
 
 /* ---- threads --------------------------------------------------------------------------- */
-/* Calls body on disjoint ranges that cover [0, n), on so many threads that each has at least `grain` items.
- * Threads that are done steal parts of the ranges of others: bounds of ranges depend on timing, and results
- * must not depend on them. */
+/* Parallel for with work stealing: calls body on disjoint ranges that cover [0, n), on at most as many
+ * threads as get `grain` items each. Bounds of ranges depend on timing; results must not depend on them. */
 typedef void (*proa_range_fn)(int64_t begin, int64_t end, void *context);
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context);
 

@@ -22,7 +22,7 @@ uint64_t proa__selection(void) { return selecting; }
 
 /* ---- FLAGS_verbose ---------------------------------------------------------------------- */
 
-/* The answers of the kernels that were tried: "conv_onednn: not float32; conv_cpu: runs". */
+/* The answers of the tried kernels, for printing: "conv_onednn: not float32; conv_cpu: runs". */
 typedef struct story {
     char text[1024];
     size_t used;

@@ -24,7 +24,7 @@
 
 enum { LARGE = PROA__CLASSES, UNCACHED = PROA__CLASSES + 1 };
 static const size_t small_limit = (size_t)2 << 20;      /* largest block of a class */
-static const long long flush_at = 1 << 20;              /* pending bytes before the global count sees them */
+static const long long flush_at = 1 << 20;              /* pending bytes at which it updates the total */
 static const int64_t shared_limit = (int64_t)256 << 20; /* bytes that the shared lists may hold: 256 MiB */
 
 /* Second part of a block's head, just before the payload. `next` uses the part of the head that belongs to
@@ -48,10 +48,10 @@ static struct {
     int64_t cached; /* bytes in bins */
     proa__thread *threads;
     long long allocations, misses, frees; /* of threads that ended */
-    long long attempts_seen;              /* attempts counted when fail_after was last called */
+    long long attempts_seen;              /* attempts up to the last call of proa_memory_fail_after */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static atomic_llong live_bytes, peak_bytes; /* without the counts that threads have pending */
+static atomic_llong live_bytes, peak_bytes; /* without the pending counts of threads */
 static atomic_llong cap_bytes, countdown = -1, refused;
 static atomic_uint watched; /* bit 0: a failure is due, bit 1: a cap is set */
 static atomic_uint trim_epoch;
@@ -129,7 +129,7 @@ static inline void count_free(proa__thread *me, size_t size)
     if (PROA__UNLIKELY(pending < -flush_at)) flush_pending(me);
 }
 
-/* Counts for threads that have no struct, since the system had no memory for it. */
+/* Counts an allocation or a free of a thread without per-thread struct, for which there was no memory. */
 static void count_orphan(long long size, bool freed)
 {
     proa__memory_lock();

@@ -148,8 +148,8 @@ static void gomp_barrier(void)
     proa__wake_sleepers(&r->barrier);
 }
 
-/* Gives this member its next chunk [*from, *until) of a loop with schedule(static, chunk); chunk 0: one chunk
- * for each member. */
+/* Gives this member its next chunk [*from, *until) of a loop with schedule(static, chunk). chunk 0:
+ * iterations are split evenly, one chunk per member. */
 static bool loop_next(long start, long end, long step, long chunk, long *from, long *until)
 {
     long member = omp_member(), members = omp_members(), trip = proa__position_self.trip++;

@@ -22,7 +22,7 @@ enum { CALL = -1, ADDRESS = -1 };
 #endif
 
 typedef struct object {
-    uintptr_t wanted; /* an address inside the object that is looked for */
+    uintptr_t wanted; /* an address inside the object that is searched for */
     uintptr_t base, read_only, read_only_end;
     const ElfW(Dyn) * dynamic;
 } object;

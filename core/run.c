@@ -362,7 +362,7 @@ static inline proa_status launch_kernel(const proa_op *op, void *args, uint32_t 
     if (PROA__UNLIKELY(any & PROA_T_BLOCKED)) direct = direct && first->format;
     proa_status status = direct ? first->run(args, &run) : launch_cached(op, args, any, &run);
     me->running = NULL;
-    if (direct) me->ran = first; /* set after the run, since a kernel may call ops of its own */
+    if (direct) me->ran = first; /* set after the run, as the kernel may itself call ops, which set it, too */
     return status;
 }
 

@@ -15,7 +15,7 @@ proa_status proa__infer_call(proa_call *call, void *metas);
 /* The first tensor among the inputs, and its field; NULL where the call has none. */
 const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field);
 
-/* proa__dispatch once the device is settled: runs the call on the thread's device. */
+/* proa__dispatch for a call whose device is known: runs it on the thread's device. */
 proa_status proa__dispatch_host(proa_call *call);
 /* proa__dispatch_host for a call with blocked inputs; they stay blocked where the op's kernels take them. */
 proa_status proa__dispatch_blocked(proa_call *call);
@@ -28,8 +28,9 @@ bool proa__takes_blocked(const proa_op *op);
  * row-major tensors. */
 proa_status proa__run_flat(proa_call *call, const proa_meta *meta, bool *done);
 
-/* The slot in which this thread notes the op whose kernel it is in (NULL between kernels); NULL if it has run
- * nothing yet. Valid as long as the thread. For signal handlers: it only reads. */
+/* The address at which this thread stores the op whose kernel it is running (NULL between kernels); NULL if
+ * the thread has not run an op yet. Valid as long as the thread. Only reads, so signal handlers may call
+ * it. */
 PROA_API const proa_op *const volatile *proa_running_op(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Constructors of proa_scalar. */
+/* Constructors of proa_scalar, a number (bool, integer, float, complex) or a one-element tensor. May use core
+ * only. */
 #include <proa/core.h>
 
 proa_scalar proa_scalar_bool(bool v) { return (proa_scalar){.kind = PROA_SCALAR_BOOL, .i = v}; }

@@ -58,8 +58,8 @@ static inline void shrink(proa__thread *me)
 }
 
 #if !defined(NDEBUG)
-/* Warns, once per thread and in debug builds only, of a program without scopes, which keeps every
- * temporary. */
+/* Warns of a program that opens no scopes, so that every temporary stays alive. Once per thread, in debug
+ * builds only. */
 static void check_root(proa__thread *me)
 {
     if (me->depth > 0 || me->top <= ROOT_MANY || me->root_reported) return;
@@ -216,7 +216,7 @@ proa_tensor *proa_take(proa_tensor *t)
 proa_tensor *proa_return(proa_tensor *t)
 {
     proa__thread *me = proa__thread_self;
-    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* another owner than this thread's scopes */
+    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* owned by others: unchanged */
     if (me->depth == 0 || t->scope_slot - 1 < me->mark || t->is_return) return t;
     t->is_return = true;
     me->returns++;

@@ -1,6 +1,6 @@
-/* SelectedRows: a tensor that gives only some rows of a table. The handle stores the given rows like a dense
- * tensor; `extra` holds their indices and the table's height. Summing duplicate rows needs ops and is in
- * ops/. */
+/* SelectedRows: a table of which only some rows are stored. The handle holds the stored rows like a dense
+ * tensor; `extra` holds their row numbers and the table's height. Summing duplicate rows needs ops and is in
+ * ops/. May use core only. */
 #include "core/copy.h"
 #include "core/device.h"
 

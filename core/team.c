@@ -17,9 +17,9 @@ enum { FREE, POSTED, TAKEN };
 
 typedef struct worker {
     _Alignas(64) proa__signal signal;
-    proa__job *job; /* written before POSTED */
+    proa__job *job; /* set before the word becomes POSTED */
     int index;
-    struct worker *next; /* next idle worker of no caller; under the lock */
+    struct worker *next; /* in the list of idle workers that belong to no team; under the lock */
 } worker;
 
 struct proa__team {
@@ -131,7 +131,7 @@ void proa__team_forget(void)
     pthread_mutex_init(&lock, NULL); /* the thread that held it is not in this process */
     unused = NULL;
     atomic_store(&proa__team_count.workers, 0);
-    if (proa__thread_self) proa__thread_self->team = NULL; /* its memory is the parent's copy, and small */
+    if (proa__thread_self) proa__thread_self->team = NULL; /* leaked: the copy of the parent's, and small */
 }
 
 /* ---- jobs ------------------------------------------------------------------------------ */

@@ -25,13 +25,13 @@ void proa__team_begin(proa__job *job, int n);
 void proa__team_end(proa__job *job, int n);
 
 typedef struct proa__team proa__team;
-/* Called when a thread ends: its workers go to the next thread that asks for some. Accepts NULL. */
+/* Called when a thread ends: its workers go to the next thread that reserves some. Accepts NULL. */
 void proa__team_release(proa__team *team);
 /* Called in a child made by fork, where no worker exists. */
 void proa__team_forget(void);
 
-/* Position of this thread among the members of a job and in the OpenMP regions around it, as OpenMP's
- * functions give it. */
+/* A thread's number within the job and OpenMP regions that it is running, for omp_get_thread_num and its
+ * like. */
 typedef struct proa__position {
     bool inside;                     /* in a job: jobs started from here run on this thread alone */
     int member, members;             /* omp_get_thread_num, omp_get_num_threads; 0 members: 1 */
@@ -39,7 +39,7 @@ typedef struct proa__position {
     int outer_member, outer_members; /* outside those regions */
     int limit;                       /* threads that the next OpenMP region may have; 0: proa_threads() */
     struct proa__region *region;     /* the OpenMP region */
-    long trip;                       /* chunks of the region's loop that this member has done */
+    long trip;                       /* chunks of the region's current loop that this member has done */
 } proa__position;
 
 extern PROA__TLS proa__position proa__position_self;
@@ -47,7 +47,7 @@ extern PROA__TLS proa__position proa__position_self;
 typedef struct proa__team_counts {
     atomic_int workers;
     atomic_llong worker_sleeps, caller_sleeps;
-    atomic_llong stolen; /* members and pieces done by a thread other than the one they were meant for */
+    atomic_llong stolen; /* members and pieces done by another thread than planned */
 } proa__team_counts;
 extern proa__team_counts proa__team_count;
 

@@ -199,7 +199,7 @@ proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strid
     }
     t->data = data;
     if (!proa__scope_push(t)) return NULL;
-    t->storage->release = release; /* set last: a failure above must not give the memory away */
+    t->storage->release = release; /* set last, so that a failure above leaves the memory with the caller */
     t->storage->context = context;
     return t;
 }
@@ -228,12 +228,12 @@ static void free_parts(proa_tensor *t)
 static __attribute__((noinline)) void destroy(proa_tensor *t)
 {
     proa__thread *me = proa__me();
-    if (!me) { /* no memory even for the thread's struct: recursion is all that is left */
+    if (!me) { /* no memory for the per-thread struct with the work list: frees recursively */
         free_parts(t);
         return;
     }
     if (me->destroying) {
-        t->var = (struct proa_var *)(void *)me->dying; /* the borrowed field is the list's link */
+        t->var = (struct proa_var *)(void *)me->dying; /* `var` links the work list */
         me->dying = t;
         return;
     }

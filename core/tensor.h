@@ -11,9 +11,9 @@ typedef struct proa_storage {
     atomic_int refs;
     int device;
     atomic_uint version;            /* incremented by every write after the first */
-    uint16_t format;                /* of the blocked form (core/blocked.h); 0: there is none */
+    uint16_t format;                /* format of the blocked form (core/blocked.h); 0: no such form */
     bool padded : 1;                /* the blocked form is larger than the plain one */
-    bool window : 1;                /* the blocked form lies in another storage (core/blocked.h) */
+    bool window : 1;                /* the blocked form is in another storage (core/blocked.h) */
     atomic_bool pinned;             /* its address was handed out: stays row-major and does not move */
     char *data;                     /* the row-major form; NULL while there is only a blocked one */
     size_t bytes;                   /* of the row-major form */
@@ -23,18 +23,18 @@ typedef struct proa_storage {
 
 typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
 
-/* The part of a SelectedRows handle beside the given rows, which the handle stores like a dense tensor.
+/* The part of a SelectedRows handle beside the stored rows, which the handle holds like a dense tensor.
  * Shared by handles, immutable. */
 typedef struct proa__rows {
     atomic_int refs;
-    proa_tensor *index; /* retained: int64 [n], contiguous */
+    proa_tensor *index; /* row numbers; retained: int64 [n], contiguous */
     int64_t height;
 } proa__rows;
 
 struct proa_node; /* autograd's */
 struct proa_var;  /* jit's */
 
-/* autograd's part of a handle, made at first need: gradient, hooks, retain flag. */
+/* autograd's part of a handle: gradient, hooks, retain flag. Created when first needed. */
 struct proa_grad_info;
 
 struct proa_tensor {
@@ -54,8 +54,8 @@ struct proa_tensor {
     uint32_t base_version;          /* of a recorded view: storage version when it was attached */
     proa_tensor *base;              /* of a recorded view: the tensor that it is a view of; owned */
     struct proa_grad_info *grad;    /* owned */
-    struct proa_var *var;           /* symbolic: its variable, borrowed from a program that may be gone, */
-    uint64_t var_serial;            /* so that it is looked up by address and serial before it is read */
+    struct proa_var *var;           /* symbolic: its variable, borrowed; its program may have been freed, */
+    uint64_t var_serial;            /* so it is looked up by address and serial before it is read */
     void *extra;                    /* of kind rows: its proa__rows; owned */
     char *name;                     /* owned */
     atomic_bool is_saved;           /* a node on the tape may own this very handle */
@@ -75,13 +75,13 @@ proa_tensor *proa__tensor_view_as(proa_tensor *t, proa_dtype dtype, int ndim, co
                                   const int64_t *strides, int64_t offset);
 /* A new handle with t's memory and shape, but without history, name or gradient. */
 proa_tensor *proa__tensor_alias(proa_tensor *t);
-/* Makes the handle `t`, whose identity must stay, show what `from` shows: memory, shape, strides, dtype. */
+/* Makes the handle `t` refer to what `from` refers to (memory, shape, strides, dtype); t's address stays. */
 void proa__tensor_assign(proa_tensor *t, const proa_tensor *from);
-/* Makes t, a dense handle, one of kind SelectedRows, with the index and height of `like`. */
+/* Makes t, a dense handle, a SelectedRows with the index and height of `like`. */
 void proa__rows_attach(proa_tensor *t, const proa_tensor *like);
-/* Makes a SelectedRows t dense: a matrix of its given rows. */
+/* Makes a SelectedRows t dense: a matrix of its stored rows. */
 void proa__rows_detach(proa_tensor *t);
-/* True if the table that a SelectedRows t is part of has this shape. */
+/* True if the whole table of a SelectedRows t has this shape. */
 bool proa__rows_fit(const proa_tensor *t, const int64_t *shape, int ndim);
 /* Recomputes numel and the STRIDED flag after shape or strides changed. */
 void proa__tensor_refresh(proa_tensor *t);
@@ -110,9 +110,9 @@ static inline void proa__bump_version(proa_tensor *t)
 static inline uint32_t proa__version(const proa_tensor *t)
 {
     if (t->storage) return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
-    return (uint32_t)t->var_serial; /* of a symbolic handle: an in-place op gives it another variable */
+    return (uint32_t)t->var_serial; /* symbolic: changes when an in-place op gives it another variable */
 }
-/* Makes t a handle of the variable that `like` is a handle of. */
+/* Makes t a handle of the variable that `like` denotes. */
 static inline void proa__stand_for(proa_tensor *t, const proa_tensor *like)
 {
     t->var = like->var;

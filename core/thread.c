@@ -21,7 +21,7 @@ bool proa__forked(void) { return atomic_load_explicit(&forked, memory_order_rela
 static void thread_exit(void *p)
 {
     proa__thread *me = p;
-    proa__thread_self = me; /* releasing the scopes' tensors needs the allocation cache */
+    proa__thread_self = me; /* set here, since releasing the scopes' tensors needs the allocation cache */
     proa__scope_leave_all(me);
     proa__team_release(me->team);
     proa__free(me->region);

@@ -43,7 +43,7 @@ typedef struct proa__thread {
     uintptr_t *stack;
     uint32_t top, capacity, mark, depth, returns;
     bool root_reported;
-    const proa_op *running; /* the op whose kernel this thread runs; for crash reports */
+    const proa_op *running; /* the op whose kernel is running; for crash reports */
     const proa_kernel *ran; /* the last kernel that returned on this thread; for the profiler */
     /* freeing */
     bool destroying;

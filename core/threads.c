@@ -1,5 +1,6 @@
-/* proa__parallel: splits a range of work over the calling thread and its team, with work stealing; and the
- * number of threads. A child made by fork runs one thread until it asks for more. Uses team.h and cores.h. */
+/* proa__parallel (a parallel loop): splits a range over the calling thread and its team, with work stealing;
+ * and the number of threads. A child made by fork runs one thread until it asks for more. Uses team.h and
+ * cores.h. */
 #include "core/thread.h"
 
 #include "core/cores.h"
@@ -75,7 +76,7 @@ proa_thread_stats proa_threads_info(void)
 void proa__denormals_apply(bool flush)
 {
 #if defined(__SSE__)
-    const unsigned bits = 0x8040; /* flush results, treat operands as zero */
+    const unsigned bits = 0x8040; /* MXCSR bits: flush to zero, denormals are zero */
     unsigned now = _mm_getcsr(), want = flush ? now | bits : now & ~bits;
     if (now != want) _mm_setcsr(want);
 #elif defined(__aarch64__)
@@ -98,10 +99,10 @@ void proa_flush_denormals(bool on)
 /* ---- parallel ranges --------------------------------------------------------------------- */
 
 enum {
-    SHARES = 64,        /* at most; more threads begin with one in groups */
+    SHARES = 64,        /* most shares of a range; with more threads, several start on one share */
     PIECES_A_GRAIN = 4, /* so that pieces divide evenly among threads */
     MAX_PIECES = 4096,
-    TURNS = 8 /* while its share is untouched, a thread takes at least an eighth of it at once */
+    TURNS = 8 /* a thread takes at least an eighth of its untouched share at once */
 };
 
 /* One thread's share: pieces [front, back) that nobody has taken; front is the upper half of the word. */

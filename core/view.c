@@ -1,4 +1,4 @@
-/* Shapes and strides: row-major layout, checks of a user's shape, aliasing and re-pointing handles, and
+/* Shapes and strides: row-major strides, checks of a user's shape, handles on another handle's memory, and
  * the text of shapes in messages. Uses tensor.c. */
 #include "core/blocked.h"
 #include "core/thread.h"
@@ -10,7 +10,7 @@ bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strid
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = stride;
         if (shape[i] < 0) {
-            known = false; /* an unknown dim of a program: strides have no meaning then */
+            known = false; /* an unknown dim of a program: strides are meaningless then */
         } else if (shape[i] == 0) {
             empty = true;
         } else {

@@ -1,6 +1,6 @@
-/* Waits by bounded spinning, then on a futex. Where cores are contended, spinning takes CPU time from the
- * thread that is waited for; contention is therefore measured, and cuts spinning to microseconds. Uses
- * thread.h for thread-local storage. */
+/* Waits by bounded spinning, then on a futex. Under contention, spinning takes CPU time from the thread that
+ * is waited for; contention is therefore measured, and cuts spinning to microseconds. Uses thread.h for
+ * thread-local storage. */
 #define _GNU_SOURCE
 #include "core/wait.h"
 
@@ -18,15 +18,18 @@
 #endif
 
 enum {
-    SPIN_QUIET = 2000000,  /* ns: longer than the gap between two parallel ops of most training steps */
-    SPIN_CONTENDED = 8000, /* ns: about what falling asleep and being woken cost */
-    LATE = 200000,         /* ns: on an idle core a woken thread starts sooner than this */
-    WINDOW = 50000000,     /* ns over which a thread counts signs of contention: 50 ms */
+    SPIN_QUIET = 2000000,  /* ns of spinning on idle cores (2 ms): longer than the gap between two parallel
+                            * ops of most training steps */
+    SPIN_CONTENDED = 8000, /* ns of spinning under contention (8 µs): about the cost of falling asleep and
+                            * being woken */
+    LATE = 200000,     /* ns after which a wake-up counts as late (200 µs): on an idle core a woken thread
+                            * starts sooner */
+    WINDOW = 50000000, /* ns over which a thread counts signs of contention: 50 ms */
     /* Threshold of contention: involuntary context switches plus late wake-ups and preempted spins
      * (window.late) in one window. A quiet machine shows a few per second. */
     SIGNS = 3,
     CONTENDED_FOR = 500000000, /* ns for which cores then count as contended */
-    PAUSES = 16                /* between two looks at the clock: 0.3 to 1 µs */
+    PAUSES = 16                /* pause instructions between two reads of the clock: 0.3 to 1 µs */
 };
 
 /* ---- contention ------------------------------------------------------------------------ */
@@ -134,7 +137,7 @@ static unsigned spin_while(proa__signal *s, unsigned from)
         }
         before = now, now = now_ns();
         if (now - before > LATE) {
-            window.late++; /* and spinning on is pointless */
+            window.late++; /* it was preempted while spinning; more spinning is useless */
             break;
         }
     } while (now - start < limit);

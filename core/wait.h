@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A word that threads wait on. */
+/* A 32-bit word that threads wait on. */
 typedef struct proa__signal {
     atomic_uint word;
     atomic_uint sleepers;
     atomic_llong woken_at; /* ns; time of the last wake-up */
 } proa__signal;
 
-/* Returns the word once it differs from `from`; adds to *sleeps if this thread slept. */
+/* Waits until the word differs from `from` and returns it; increments *sleeps if this thread slept. */
 unsigned proa__wait_while(proa__signal *s, unsigned from, atomic_llong *sleeps);
 /* Wakes the threads that sleep on the word. Call this after changing the word by a sequentially consistent
  * operation. */
@@ -22,7 +22,7 @@ void proa__wake_sleepers(proa__signal *s);
 /* True while cores are contended: other threads of this machine ran while ours were ready to, or a CPU quota
  * throttles us. */
 bool proa__cores_contended(void);
-/* Says that there are fewer cores than threads from the start, so that waiting never spins long. */
+/* Sets whether there are fewer cores than threads from the start, in which case waits hardly spin. */
 void proa__cores_scarce(bool scarce);
 
 #endif
