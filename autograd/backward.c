@@ -9,7 +9,7 @@
 
 #include <proa/ops.h>
 
-/* Every backward marks the nodes that it visits with a number of its own, so that no marks need clearing. */
+/* Each backward marks the nodes that it visits with a number of its own, so that marks need no clearing. */
 static atomic_uint_fast64_t passes;
 
 typedef struct node_list {
@@ -59,8 +59,8 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
     for (int i = 0; i < g->ndim; i++) {
         int64_t want = i < extra ? 1 : meta->shape[i - extra];
         if (i >= extra && want == g->shape[i]) continue;
-        /* dims unknown until the run are taken as equal; for a dim that turns out to be 1 the sum is right,
-         * too */
+        /* dims unknown until the run are taken as equal to the wanted ones; if one turns out to be 1, the sum
+         * is right, too */
         if (i >= extra && (want < 0 || (g->shape[i] < 0 && want != 1))) continue;
         fits &= want == 1;
         same = false;
@@ -90,7 +90,8 @@ proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
 
 /* ---- ordering -------------------------------------------------------------------------- */
 
-/* A node whose saved state an outer backward is using, since one of its rules has started this backward. */
+/* State of a node that an outer backward on this thread is running: one of that node's rules has started this
+ * backward, which restores the state at its end. */
 typedef struct held_node {
     proa_node *node;
     proa_tensor **grads;
@@ -99,13 +100,13 @@ typedef struct held_node {
 } held_node;
 
 typedef struct graph_walk {
-    uint64_t pass, outermost; /* of the backwards that wait, the first; 0: none does */
+    uint64_t pass, outermost; /* number of the first of the nested backwards; 0: this is the first */
     node_list all;
     held_node *held;
     int64_t n_held, capacity;
 } graph_walk;
 
-/* The first backward that runs on this thread. */
+/* Number of the outermost backward that runs on this thread; 0: none does. */
 static _Thread_local uint64_t outermost;
 
 static bool hold(graph_walk *w, proa_node *n)
@@ -230,7 +231,7 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
     return PROA_OK;
 }
 
-/* The gradient as a user may keep it: contiguous, in memory that nobody else uses. */
+/* The gradient in the form that a leaf stores: contiguous, in memory that nobody else uses. */
 static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 {
     if (create_graph || g->flags & PROA_T_SYMBOLIC) return proa_keep(g);
@@ -323,7 +324,7 @@ static proa_status send(const proa_edge *e, proa_tensor *g, bool create_graph)
     return add_to(&e->node->grads[e->output], g, create_graph);
 }
 
-/* The gradient of output i for the rule: what arrived, zeros, or PROA_NONE. */
+/* Gradient of output i for the rule: the one that arrived, or zeros; PROA_NONE if the rule accepts that. */
 static proa_tensor *output_gradient(const proa_node *n, int32_t i)
 {
     if (n->grads && n->grads[i]) return n->grads[i];
@@ -334,7 +335,7 @@ static proa_tensor *output_gradient(const proa_node *n, int32_t i)
     return proa_full(((proa_ints){m->ndim, m->shape, NULL, NULL}), 0, .dtype = m->dtype);
 }
 
-/* Gives saved outputs their history back while the rule runs. */
+/* Restores the history of saved outputs while the rule runs. */
 static proa_status reattach_outputs(const proa_node *n, void *args)
 {
     const proa_op *op = n->op;
@@ -370,7 +371,7 @@ static proa_status fill_given(const proa_node *n, const void *args, char *grads)
             *(proa_tensor **)at = g;
             continue;
         }
-        /* the one list output (the generator allows no second): what single outputs do not take */
+        /* list output (the generator allows one per op): gets the outputs behind the single ones */
         proa_tensors *list = at;
         list->count = n->n_out - (op->n_out - 1);
         list->at = proa_scope_alloc((size_t)list->count * sizeof *list->at);
@@ -381,7 +382,7 @@ static proa_status fill_given(const proa_node *n, const void *args, char *grads)
     return PROA_OK;
 }
 
-/* Says which inputs want a gradient, and allocates the lists of gradients of list inputs. */
+/* Sets which inputs want a gradient, and allocates the lists of gradients of list inputs. */
 static proa_status fill_wanted(const proa_node *n, const void *args, char *grads)
 {
     const proa_edge *e = n->edges;
@@ -444,7 +445,7 @@ static proa_status run_function(proa_node *n, bool create_graph, bool retain_gra
     if (!given.at) return proa_error();
     for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
     proa_tensors outputs = n->outputs;
-    if (create_graph && outputs.count) { /* with their history, for the length of the call */
+    if (create_graph && outputs.count) { /* with their history during the call */
         outputs.at = proa_scope_alloc((size_t)outputs.count * sizeof *outputs.at);
         if (!outputs.at) return proa_error();
         for (int64_t i = 0; i < outputs.count; i++) {
@@ -494,13 +495,13 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
         on_the_way = n->edges[e].node && n->edges[e].node->needed;
     if (!on_the_way) return PROA_OK;
     PROA_TRY(check_saved(n));
-    for (int32_t i = 0; i < n->n_out; i++) /* constants that the rule makes go where the gradients are */
+    for (int32_t i = 0; i < n->n_out; i++) /* the rule makes constants on the gradients' device */
         if (n->grads[i]) proa_device_use(proa__device_id(n->grads[i]));
     if (n->kind == PROA_NODE_OP) return run_rule(n, call->create_graph);
     return run_function(n, call->create_graph, call->retain_graph);
 }
 
-/* Keeps the gradients of target tensors before their node's gradients are dropped. */
+/* Stores the gradients that arrived at targets, before the node's gradients are released. */
 static void collect_targets(const proa__backward_call *call, const proa_node *n)
 {
     for (int64_t i = 0; i < call->n_targets; i++)
@@ -565,7 +566,7 @@ proa_status proa__backward_run(const proa__backward_call *call)
     proa_status status = mark_last(call, &w);
     if (status == PROA_OK) status = seed_roots(call, &w);
     if (status == PROA_OK && (!count_edges(&w) || !sort_nodes(&w.all, &order))) status = proa_error();
-    /* nodes live on while their saved tensors are being freed */
+    /* nodes stay alive while their saved tensors are being freed */
     for (int64_t i = 0; i < w.all.count; i++) proa__node_retain(w.all.at[i]);
     if (status == PROA_OK) {
         mark_needed(call, &order);

@@ -7,8 +7,8 @@
 
 enum { PROA_GRADS_MAX = 1024 };
 
-/* A tensor's position on the tape, with its gradient: for a root the one that backward starts from, for a
- * target the one that arrived (retained). */
+/* A tensor's position on the tape (node and output), with a gradient: for a root the one that backward starts
+ * from, for a target the one that arrived (retained). */
 typedef struct proa__endpoint {
     proa_node *node;
     uint32_t output;
@@ -21,13 +21,13 @@ typedef struct proa__backward_call {
     proa__endpoint *targets; /* NULL: add to the leaves */
     int64_t n_targets;
     bool retain_graph, create_graph;
-    bool inside; /* nodes behind the targets, which may be a whole network, are not visited */
+    bool inside; /* do not visit the nodes behind the targets, which may be a whole network */
 } proa__backward_call;
 
 proa_status proa__backward_run(const proa__backward_call *call);
 /* A new number for a walk over the graph: nodes whose `pass` equals it have been visited. */
 uint64_t proa__backward_new_pass(void);
-/* proa_apply without the check that kept inputs are not overwritten before the backward: fn does that
+/* proa_apply without the check that saved inputs are not overwritten before the backward: fn checks that
  * itself. */
 proa_tensors proa__apply_unwatched(const proa_function *fn, proa_tensors inputs, void *context);
 /* For a custom function's backward under create_graph: recorded gradients of `outputs`, which that backward

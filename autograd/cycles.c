@@ -34,7 +34,7 @@ static void swap(const walk *w, proa_node *n, proa_tensor **slot)
     *slot = proa_retain(w->alias);
     for (int32_t i = 0; i < n->n_saved; i++)
         if (n->saved[i].tensor == w->tensor) n->saved[i].tensor = w->alias;
-    proa_release(w->tensor); /* not the last owner: the caller's is there */
+    proa_release(w->tensor); /* does not free it: the caller owns it, too */
 }
 
 static void swap_list(const walk *w, proa_node *n, const proa_tensors *list)
@@ -64,7 +64,8 @@ proa_status proa__open_cycles(proa_node *made, proa_tensor *t)
     }
     if (w.alias) proa_drop(w.alias);
     proa__free(w.at);
-    /* Another owner may be a node that is not behind this one yet, and will be behind the next. */
+    /* Cleared only if nobody else owns t: another owner may be a node that the next in-place call will be in
+     * front of. */
     if (status == PROA_OK && atomic_load_explicit(&t->refs, memory_order_relaxed) == 1)
         atomic_store_explicit(&t->is_saved, false, memory_order_relaxed);
     return status;

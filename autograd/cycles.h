@@ -4,8 +4,8 @@
 
 #include "autograd/node.h"
 
-/* Call before t, which a call has overwritten, is attached to the node `made`: gives nodes behind `made` that
- * saved t another handle. Walks the graph only if some node has saved t. */
+/* Call it before t, which a call has overwritten, is attached to the node `made`: replaces t by another
+ * handle in the nodes behind `made` that saved it. Walks the graph only if some node has saved t. */
 proa_status proa__open_cycles(proa_node *made, proa_tensor *t);
 
 #endif

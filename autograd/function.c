@@ -38,8 +38,8 @@ static bool any_gradient(proa_tensors list)
     return false;
 }
 
-/* Replaces outputs that are inputs passed through by new handles, which would otherwise get this node's
- * history. */
+/* Replaces outputs that are inputs returned unchanged by new handles; otherwise the inputs would get this
+ * node's history. */
 static proa_status fresh_outputs(proa_tensors inputs, proa_tensors *outputs)
 {
     proa_tensor **at = proa_scope_alloc((size_t)(outputs->count + 1) * sizeof *at);
@@ -138,7 +138,7 @@ static proa_tensors recompute_forward(proa_tensors inputs, void *context)
     return r->fn(inputs, r->context);
 }
 
-/* Runs fn again on detached inputs, recorded; then backward through what it recorded. */
+/* Runs fn again on detached inputs with recording on, then backward through the recorded ops. */
 static proa_status run_again(recompute *r, proa_tensors inputs, proa_tensors given, proa_tensors detached)
 {
     for (int64_t i = 0; i < inputs.count; i++) {

@@ -1,5 +1,5 @@
-/* The numeric gradient checker: one random direction for all inputs at once, forward differences against
- * the recorded gradient, and for order 2 the same for the gradient itself. May use core and ops. */
+/* Numeric gradient checker: compares the recorded gradient with central differences along one random
+ * direction of all inputs; order 2 checks the gradient's gradient in the same way. May use core and ops. */
 #include "autograd/backward.h"
 #include "core/philox.h"
 
@@ -19,10 +19,11 @@ static double draw(checker *c)
     return (double)proa__philox(c->seed, c->drawn++).v[0] / 4294967296.0 * 2 - 1;
 }
 
-/* Σ outputs·weights, with weights drawn anew from the same seed at every call: a scalar of fn. */
+/* Σ outputs·weights: a scalar function of fn's outputs. The weights are drawn from the same seed at every
+ * call. */
 static proa_tensor *weighted_sum(checker *c, proa_tensors inputs)
 {
-    c->drawn = 1u << 20; /* apart from the directions */
+    c->drawn = 1u << 20; /* far from the numbers of the directions */
     proa_tensors outputs = c->fn(inputs, c->context);
     proa_tensor *sum = NULL;
     for (int64_t i = 0; i < outputs.count && !proa_error(); i++) {
@@ -78,7 +79,7 @@ static proa_tensor *target(checker *c, proa_tensors inputs, int order)
         proa_tensor *part = proa_sum(proa_multiply(grads.at[i], w));
         sum = sum ? proa_add(sum, part) : part;
     }
-    return sum ? sum : proa_error() ? NULL : proa_none; /* linear: nothing left to check */
+    return sum ? sum : proa_error() ? NULL : proa_none; /* linear function: its second derivative is zero */
 }
 
 static double **make_directions(checker *c, proa_tensors inputs)
@@ -142,7 +143,7 @@ static proa_status check_order(checker *c, proa_tensors inputs, double *const *d
     PROA_TRY(numeric_value(c, inputs, directions, order, -c->eps, &down));
     double numeric = (up - down) / (2 * c->eps);
     double scale = fabs(numeric) > fabs(slope) ? fabs(numeric) : fabs(slope);
-    /* cancellation in up − down limits what a difference can show */
+    /* error bound of the difference: cancellation in up − down */
     double noise = 8 * 2.3e-16 * (fabs(up) + fabs(down)) / c->eps;
     if (fabs(numeric - slope) <= c->atol + c->rtol * scale + noise) return PROA_OK;
     return proa_fail(PROA_ERR_NUMERIC,

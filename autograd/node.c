@@ -1,11 +1,11 @@
 /* Creation, reference counts and freeing of tape nodes and of tensors' gradient infos. Freeing uses a work
- * list, so that chains of any length need no stack. May use core. */
+ * list, so that long chains of nodes do not recurse. May use core. */
 #include "autograd/node.h"
 #include "core/args.h"
 
-/* Field by field: stores that the compiler joins, where clearing the struct as a whole would become a
- * string instruction, which costs more than the rest of making a node. What only functions use is cleared
- * for them alone; a backward sets `pending` and `needed` itself. */
+/* Clears field by field, which the compiler merges to wide stores; memset of the whole struct would cost more
+ * than the rest of making a node. Fields that only custom functions use are cleared for them alone; a
+ * backward sets `pending` and `needed` itself. */
 static inline void clear(proa_node *n)
 {
     n->op = NULL;
@@ -66,8 +66,8 @@ proa_node *proa__node_retain(proa_node *n)
     return n;
 }
 
-/* True when the last owner has gone. A sole owner needs no locked instruction: nobody else can retain
- * meanwhile. */
+/* Removes one reference; true if it was the last. A sole owner needs no locked instruction: nobody else can
+ * retain meanwhile. */
 static inline bool uncount(atomic_int *refs)
 {
     return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
@@ -177,7 +177,7 @@ struct proa_grad_info *proa__grad_info(proa_tensor *t)
     return info;
 }
 
-/* The leaf's node of t, made at need. */
+/* The leaf's node of t, created when first needed. */
 static proa_node *leaf_of(proa_tensor *t)
 {
     struct proa_grad_info *info = proa__grad_info(t);
@@ -201,7 +201,7 @@ bool proa__edge_to(proa_edge *e, proa_tensor *t)
 {
     proa_node *leaf = t->node ? NULL : leaf_of(t);
     if (leaf && atomic_load_explicit(&leaf->info->refs, memory_order_acquire) == 1) {
-        proa__count_new(&leaf->info->refs); /* only t owns it, and only one thread records with a leaf */
+        proa__count_new(&leaf->info->refs); /* owned by t alone, and only one thread records with a leaf */
         e->node = leaf;
         e->output = 0;
     } else if (!proa__gradient_edge(t, &e->node, &e->output)) {

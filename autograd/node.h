@@ -25,16 +25,17 @@ typedef struct proa_hook {
     void (*release)(void *);
 } proa_hook;
 
-/* A tensor's gradient, hooks and wish to keep it; shared by the handle and its node. */
+/* A tensor's gradient, hooks, and whether to retain the gradient; shared by the handle and its node. */
 struct proa_grad_info {
     atomic_int refs;
     proa_tensor *grad; /* kept; NULL if none */
-    proa_node *leaf;   /* the leaf's node: who owns that owns this, by `refs`; freed with this */
+    proa_node *leaf;   /* the leaf's node, freed with this struct; its owners count in `refs` here */
     proa_hook *hooks;
     int32_t n_hooks;
     int64_t next_hook;
-    bool retain;                          /* of a tensor that is not a leaf */
-    bool zeroed;                          /* grad counts as zeros, whatever its memory says: proa_zero_grad */
+    bool retain;                          /* store the gradient, though the tensor is not a leaf */
+    bool zeroed;                          /* grad counts as zeros, though its memory is not cleared
+                                           * (proa_zero_grad) */
     proa_status (*stored)(void *context); /* runs when a backward has added to grad; NULL: nothing does */
     void *stored_context;
 };
@@ -50,23 +51,24 @@ struct proa_node {
     proa_node_kind kind;
     const proa_op *op;
     void *args;                   /* OP: what the rule reads; NULL before it is filled and once freed */
-    void *args_capacity;          /* OP: where the args lie, in the node's own block */
+    void *args_capacity;          /* OP: address of the args in the node's own memory block */
     proa_function function;       /* FUNCTION: a copy of the user's */
     void *context;                /* FUNCTION: its context */
     proa_tensors inputs, outputs; /* FUNCTION: kept inputs, output handles without history */
-    bool freed;                   /* a backward has passed and freed what was saved */
+    bool freed;                   /* a backward has run through it and freed the saved values */
     bool in_place;                /* the call overwrote an input */
     int32_t n_edges, n_out, n_saved;
     proa_edge *edges;              /* one an input tensor, lists flattened */
     proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */
-    proa_tensor **likes;           /* one an output, only when some shape is unknown: its handle, or NULL */
+    proa_tensor **likes;           /* one an output, only if some shape is unknown: a handle to make zeros
+                                    * like, or NULL */
     struct proa_grad_info **infos; /* one an output: hooks and retained gradients; NULL array if none */
     struct proa_grad_info *info;   /* LEAF: where the gradient goes */
     proa_saved_version *saved;
     /* the running backward's */
     uint64_t pass;
     int32_t pending;
-    bool needed, last;    /* last: nothing behind it is looked at */
+    bool needed, last;    /* last: the walk does not continue behind it */
     proa_tensor **grads;  /* kept, one an output */
     proa_node *next_free; /* list of nodes being freed */
 };
@@ -74,12 +76,12 @@ struct proa_node {
 /* A node with space for its edges, saved versions and args. NULL sets the error. */
 proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, int32_t n_saved,
                           size_t args_bytes);
-/* Says how many outputs there are, once the call is done; makes space for their metas if several. */
+/* Sets the number of outputs after the call; allocates their metas if there are several. */
 bool proa__node_set_outputs(proa_node *n, int32_t n_out);
-/* A leaf's node and its info have one life and one count, the info's. */
+/* A leaf's node and its info are freed together and share one count, the info's. */
 proa_node *proa__node_retain(proa_node *n);
 void proa__node_release(proa_node *n);
-/* Retain and release while no other thread can know what is counted: without locked instructions. */
+/* Retain and release while no other thread can have the object: without locked instructions. */
 static inline void proa__count_new(atomic_int *refs)
 {
     atomic_store_explicit(refs, atomic_load_explicit(refs, memory_order_relaxed) + 1, memory_order_relaxed);
@@ -98,13 +100,13 @@ static inline void proa__node_release_new(proa_node *n)
 /* Frees what the rule needed; the node can no longer run. */
 void proa__node_free_saved(proa_node *n);
 
-/* The node and output behind t: what made it, or its leaf's node (made at need); retained. False on error;
- * *node is NULL when no gradient flows to t. */
+/* The node and output that t is the result of, or its leaf's node (created when first needed); retained.
+ * False on error; *node is NULL when no gradient flows to t. */
 bool proa__gradient_edge(proa_tensor *t, proa_node **node, uint32_t *output);
-/* Lets an edge lead to what made t, a tensor to which a gradient flows. False on error. */
+/* Makes the edge lead to the node behind t, a tensor to which a gradient flows. False on error. */
 bool proa__edge_to(proa_edge *e, proa_tensor *t);
 
-/* t's info, made at need; NULL on error. */
+/* t's info, created when first needed; NULL on error. */
 struct proa_grad_info *proa__grad_info(proa_tensor *t);
 struct proa_grad_info *proa__info_retain(struct proa_grad_info *info);
 void proa__info_release(struct proa_grad_info *info);
@@ -116,14 +118,14 @@ static inline void proa__attach(proa_tensor *t, proa_node *n, uint32_t output)
     t->node = n;
     t->node_output = output;
     t->flags = (t->flags | PROA_T_GRAD) & ~(uint32_t)PROA_T_LEAF;
-    if (t->grad) { /* hooks and gradient belonged to the value that was overwritten */
+    if (t->grad) { /* hooks and gradient of the overwritten value */
         proa__info_release(t->grad);
         t->grad = NULL;
     }
     if (before) proa__node_release(before);
 }
 
-/* True if nobody else sees this tensor's memory: it may be written without being noticed. */
+/* True if this handle is the only reference to contiguous memory, so that a write goes unnoticed. */
 static inline bool proa__sole_owner(const proa_tensor *t)
 {
     return atomic_load_explicit(&t->refs, memory_order_relaxed) == 1 && t->storage &&
@@ -131,8 +133,8 @@ static inline bool proa__sole_owner(const proa_tensor *t)
            !(t->flags & PROA_T_STRIDED) && !t->node && !t->storage->release;
 }
 
-/* Takes a leaf's gradient away if it counts as zeros and nobody else sees it: memory for the next one. New in
- * the scope; NULL (no error): there is none. */
+/* Removes and returns a leaf's gradient that counts as zeros and that nobody else refers to, so that the next
+ * gradient reuses its memory. New in the scope; NULL (no error): there is none. */
 proa_tensor *proa__take_zeroed(proa_tensor *leaf);
 
 /* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary

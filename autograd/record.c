@@ -26,7 +26,7 @@ static proa_tensor **field_items(const proa_field *f, const void *args)
 
 /* ---- refusals -------------------------------------------------------------------------- */
 
-/* A recorded view may not be used once its base changed under it: its history is stale. */
+/* A recorded view may not be used after its base was changed: its history is outdated. */
 static proa_status check_views(const proa_call *call)
 {
     for (int i = 0; i < call->op->n_in; i++) {
@@ -44,7 +44,7 @@ static proa_status check_views(const proa_call *call)
     return PROA_OK;
 }
 
-/* Finds outputs that are to be written in place and refuses leaves. */
+/* Finds outputs that will be written in place; an error if one is a leaf. */
 static proa_status check_in_place(const proa_call *call, bool *in_place)
 {
     const proa_op *op = call->op;
@@ -75,7 +75,7 @@ static int32_t count_inputs(const proa_call *call)
     return (int32_t)n;
 }
 
-/* Whether the rule needs the field's value, its meta, or nothing of it. */
+/* Returns whether the gradient rule needs the value of the field, its meta, or nothing. */
 static inline uint8_t how_saved(const proa_call *call, const proa_field *f)
 {
     if (!(f->flags & PROA_FIELD_SAVED))
@@ -85,7 +85,7 @@ static inline uint8_t how_saved(const proa_call *call, const proa_field *f)
     return wants->flags & PROA_T_GRAD ? PROA_KEEP_VALUE : PROA_KEEP_META;
 }
 
-/* True in calls that write t in place: kept as it is, its handle would own itself through the node. */
+/* True in calls that write t in place; saving t itself would then make it own itself through the node. */
 static bool is_output(const proa_call *call, const proa_tensor *t)
 {
     const proa_op *op = call->op;
@@ -103,7 +103,8 @@ static bool keep_alias(proa_tensor *t, proa_tensor **kept)
     return alias != NULL;
 }
 
-/* The value that the call is about to overwrite; of a variable, whose versions stay apart, an alias. */
+/* Saves the value that the call is about to overwrite. For a variable of a program, whose versions are
+ * distinct, an alias. */
 static bool keep_before(proa_tensor *t, proa_tensor **kept)
 {
     if (!t->storage) return keep_alias(t, kept);
@@ -131,7 +132,7 @@ static inline bool save(proa_node *node, proa_tensor *t, uint8_t how,
     return true;
 }
 
-/* The node's view of one input tensor: what is kept of it, and the edge. */
+/* Records one input tensor in the node: what is saved of it, and the edge. */
 static inline bool take_input(const proa_call *call, proa_node *node, const proa_field *f, proa_tensor *t,
                               proa_tensor **kept, proa_edge *e)
 {
@@ -160,7 +161,7 @@ static bool take_inputs(const proa_call *call, proa_node *node)
     return true;
 }
 
-/* The node as far as the inputs go. Outputs are saved after the call. */
+/* Makes the node with its inputs. Outputs are saved after the call. */
 static proa_node *begin_node(const proa_call *call, bool in_place)
 {
     const proa_op *op = call->op;
@@ -179,7 +180,7 @@ static proa_node *begin_node(const proa_call *call, bool in_place)
 
 /* ---- outputs --------------------------------------------------------------------------- */
 
-/* Continues t's history by a node of this op on t. */
+/* Makes a node of this op the new producer of t. */
 static proa_status continue_with(const proa_op *op, void *args, uint32_t any, bool in_place, proa_tensor *t)
 {
     proa_call call = {op, args, any};
@@ -192,7 +193,7 @@ static proa_status continue_with(const proa_op *op, void *args, uint32_t any, bo
     return PROA_OK;
 }
 
-/* Continues x's history by a set_strided node, since value, which shows x's memory, was written. */
+/* After a write to value, a view of x's memory: records a set_strided node as the new producer of x. */
 static proa_status continue_with_part(proa_tensor *x, proa_tensor *value)
 {
     proa_set_strided_args a = {.x = x, .value = value};
@@ -204,8 +205,8 @@ static proa_status continue_with_part(proa_tensor *x, proa_tensor *value)
     return continue_with(proa_find_op("set_strided"), &a, x->flags | value->flags, true, x);
 }
 
-/* continue_with_part where one tensor is complex and the other shows its numbers as real pairs, or one part
- * of each. */
+/* continue_with_part where one of the tensors is complex and the other is a real view of it (pairs, or one
+ * part). */
 static proa_status continue_as_pairs(proa_tensor *base, proa_tensor *view)
 {
     proa_tensor *x = base->dtype >= PROA_C64 ? proa_as_real(base) : base;
@@ -222,7 +223,7 @@ static proa_status continue_as_pairs(proa_tensor *base, proa_tensor *view)
     return continue_with(proa_find_op("as_complex"), &a, x->flags, false, base);
 }
 
-/* True if t may show an element twice: some stride is shorter than the extent of the dims with smaller
+/* True if t may contain an element twice: some stride is shorter than the extent of the dims with smaller
  * strides. */
 static bool may_overlap(const proa_tensor *t)
 {
@@ -240,7 +241,7 @@ static bool may_overlap(const proa_tensor *t)
     }
 }
 
-/* After an in-place call through a view: the base's history goes on through what was written. */
+/* After an in-place call through a view: makes the written values part of the base's history. */
 static proa_status rebase(proa_tensor *view)
 {
     proa_tensor *base = view->base;
@@ -257,7 +258,7 @@ static proa_status rebase(proa_tensor *view)
     return PROA_OK;
 }
 
-/* An output whose shape is not known yet: zeros for its gradient are made like it. */
+/* Saves a handle of an output whose shape is not known yet: zeros for its gradient are made like it. */
 static proa_status keep_like(proa_node *node, proa_tensor *t, uint32_t index)
 {
     if (!node->likes) node->likes = proa__calloc((size_t)node->n_out * sizeof(proa_tensor *));
@@ -287,7 +288,8 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     return PROA_OK;
 }
 
-/* Keeps what the rule needs of an output: as a handle without history, or the node would own itself. */
+/* Saves an output as far as the rule needs it: as a handle without history, since the node would own
+ * itself. */
 static inline bool save_output(const proa_call *call, proa_node *node, const proa_field *f)
 {
     if (!(f->flags & (PROA_FIELD_SAVED | PROA_FIELD_SAVED_META)) || f->kind != PROA_FIELD_TENSOR) return true;
@@ -303,16 +305,16 @@ static bool count_outputs(const proa_call *call, proa_node *node)
     return proa__node_set_outputs(node, (int32_t)n);
 }
 
-/* After the call: outputs are saved, and point to the node. */
+/* After the call: saves the outputs and makes them point to the node. */
 static proa_status end_node(const proa_call *call, proa_node *node)
 {
     const proa_op *op = call->op;
-    bool single = op->n_out == 1 && op->flags & PROA_OP_FLAT; /* the node expects one output */
+    bool single = op->n_out == 1 && op->flags & PROA_OP_FLAT; /* the node was made for one output */
     if (!single && !count_outputs(call, node)) return proa_error();
     uint32_t index = 0;
     for (const proa_field *end = op->fields + op->n_fields, *f = end - op->n_out; f < end; f++) {
         if (!save_output(call, node, f)) return proa_error();
-        bool shows = f->flags & PROA_FIELD_VIEW; /* the first input's memory */
+        bool shows = f->flags & PROA_FIELD_VIEW; /* a view of the first input's memory */
         bool attach = !(f->flags & (PROA_FIELD_MUTATED | PROA_FIELD_NO_GRAD));
         if (f->kind == PROA_FIELD_TENSOR) {
             if (attach) PROA_TRY(attach_output(call, node, *proa_field_tensor(f, call->args), index, shows));

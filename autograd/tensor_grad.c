@@ -44,7 +44,7 @@ proa_tensor *proa_grad_of(const proa_tensor *leaf)
 {
     struct proa_grad_info *info = leaf ? leaf->grad : NULL;
     if (!info || !info->grad) return proa_none;
-    if (info->zeroed) { /* whoever looks sees zeros in memory */
+    if (info->zeroed) { /* the caller will read the memory, so it is cleared now */
         info->zeroed = false;
         (void)proa__fill(info->grad, NULL);
     }
@@ -64,7 +64,7 @@ proa_status proa_zero_grad(proa_tensor *leaf)
     struct proa_grad_info *info = leaf ? leaf->grad : NULL;
     if (!info || !info->grad || info->zeroed) return PROA_OK;
     proa_tensor *g = info->grad;
-    if (g->kind == PROA_ROWS) { /* none of its rows: as in Paddle, no gradient */
+    if (g->kind == PROA_ROWS) { /* as in Paddle, a SelectedRows gradient becomes no gradient */
         proa_clear_grad(leaf);
         return PROA_OK;
     }
@@ -73,7 +73,7 @@ proa_status proa_zero_grad(proa_tensor *leaf)
         return PROA_OK;
     }
     bool plain = g->kind == PROA_DENSE && !g->node && !(g->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC));
-    if (plain) { /* others hold it: they see the zeros, too */
+    if (plain) { /* has other owners, who see the zeros, too */
         proa__bump_version(g);
         return proa__fill(g, NULL);
     }
@@ -236,7 +236,7 @@ proa_status proa_backward(proa_tensor *loss)
     return proa_backward_all((proa_tensors){1, &loss}, (proa_tensors){0, NULL}, (proa_backward_opts){0});
 }
 
-/* Input i's result: what arrived, or PROA_NONE where that is allowed. */
+/* Result for input i: the gradient that arrived, or PROA_NONE where that is allowed. */
 static proa_tensor *target_result(const proa__endpoint *target, int64_t i, bool allow_unused)
 {
     if (target->grad) return target->grad;
@@ -288,8 +288,8 @@ static proa_tensors gradients(proa_tensors outputs, proa_tensors inputs, proa_te
     for (int64_t i = 0; i < inputs.count; i++) {
         proa_tensor *g = status == PROA_OK ? target_result(&targets[i], i, opts.allow_unused) : NULL;
         if (!g) status = proa_error();
-        /* it goes to the caller's scope, unless it lives further out; the seed of an output that is an input,
-         * too, lies in this one */
+        /* moves to the caller's scope, unless an outer scope holds it; a seed that is itself the result (an
+         * output that is an input) is in this scope */
         bool homeless = g && g != proa_none && g->scope_slot == 0;
         if (!homeless || proa__scope_push(proa_retain(g))) proa_return(g);
         result.at[i] = g;

@@ -45,7 +45,7 @@ proa_tensor *proa_to_device(proa_tensor *t, const char *device)
     }
     int to = proa_device_find("to_device", device);
     if (to < 0) return NULL;
-    if (t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) return t; /* a program runs where its inputs are */
+    if (t->flags & (PROA_T_SYMBOLIC | PROA_T_META)) return t; /* a program runs on its inputs' device */
     if (t->kind > PROA_ROWS) {
         proa_fail(PROA_ERR_UNSUPPORTED, "to_device: %s has no memory of its own", proa__tensor_text(t));
         return NULL;
