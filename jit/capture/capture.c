@@ -19,7 +19,7 @@ proa_block *proa__capture_into(proa_block *b)
     return was;
 }
 
-/* An output slot of a call, as it is recorded in the program. */
+/* An output slot of a call while it is captured. */
 typedef struct result {
     proa_var *var;         /* in the stored args; NULL: absent */
     proa_tensor *handle;   /* in the caller's args */
@@ -49,7 +49,7 @@ static proa_status check_write(const proa_op *op, const proa_field *f, const pro
                          v->root->name);
 }
 
-/* After a write to v's memory: marks the old version of v, and other variables that show this memory, as
+/* After a write to v's memory: marks the old version of v, and other variables in that memory, as
  * unreadable. */
 static void mark_stale(proa_block *b, proa_var *v)
 {
@@ -263,7 +263,7 @@ static void commit(recording *r)
     }
 }
 
-/* An op that makes a tensor from nothing and is given no dtype takes the thread's default dtype at capture,
+/* Stores the thread's default dtype in an op that creates a tensor and is given no dtype: the one at capture,
  * not at the run. */
 static void resolve_dtype(const proa_op *op, void *stored, void *metas)
 {

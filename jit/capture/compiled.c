@@ -10,12 +10,12 @@
 #include <proa/autograd.h>
 #include <proa/ops.h>
 
-/* One call of a compiled function, as the tape keeps it. */
+/* State that the tape keeps for one call of a compiled function. */
 typedef struct call_record {
     proa_compiled *compiled;
     proa__variant *variant; /* owned */
     proa_tensors saved;     /* owned */
-    proa_storage *block;    /* memory that most of them are in; owned; NULL once a backward has reused it */
+    proa_storage *block;    /* memory of most of them; owned; NULL once a backward has reused it */
     bool spent;
     uint32_t *versions; /* of the saved values, then of the persistables that backward reads */
     proa_meta *outputs; /* to make zeros for gradients that did not arrive */
@@ -223,7 +223,7 @@ typedef struct replayed {
     proa__hash_map written; /* variables that ops write and that outlive a call, such as running statistics */
     proa__hash_map instead; /* persistables → tensors that replace them in the replay */
     const proa_instr *instr;
-    bool own; /* the current op writes what it reads */
+    bool own; /* the current op writes a tensor that it reads */
     const proa_var *read;
 } replayed;
 

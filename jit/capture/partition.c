@@ -203,12 +203,12 @@ typedef struct cutting {
     joined *j;
     proa__hash_map later; /* variables that the backward makes or is fed */
     proa__hash_map asked; /* variables that the backward reads of the forward's */
-    proa__hash_map known; /* variables that are in a list already */
+    proa__hash_map known; /* variables that are already in one of the lists */
     proa_var **saved;
     int32_t n_saved, saved_capacity;
     proa_tensor **read;
     int32_t n_read, read_capacity;
-    bool *again; /* by op: a free view, which the backward makes again for itself */
+    bool *again; /* by op: a zero-cost view that the backward recomputes */
 } cutting;
 
 static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -298,7 +298,7 @@ static proa_status find_saved(cutting *c)
     return PROA_OK;
 }
 
-/* Keeps the ops of one half; views that the backward makes again are in both. */
+/* Removes the ops of the other half; views that the backward recomputes stay in both. */
 static void leave_ops(proa_block *b, bool backward, const bool *again)
 {
     int32_t n = 0;
@@ -322,7 +322,7 @@ static proa_executor *half(const cutting *c, bool backward, proa_var *const *inp
         for (int32_t i = 0; i < n_inputs; i++) in[i] = proa__hash_map_find(&map, inputs[i]);
         for (int32_t i = 0; i < n_outputs; i++) {
             out[i] = proa__hash_map_find(&map, outputs[i]);
-            if (out[i]) out[i]->stale = false; /* what the user gets was checked when it was captured */
+            if (out[i]) out[i]->stale = false; /* outputs were checked when they were captured */
         }
         leave_ops(proa__root(p), backward, c->again);
         p->differentiated = !backward;
@@ -454,7 +454,7 @@ static proa_status build(const proa_compiled *c, proa__variant *v)
     return status;
 }
 
-/* Drops the least recently used variant if PROA__VARIANTS are kept. */
+/* Drops the least recently used variant if PROA__VARIANTS are kept, to make space for one more. */
 static void make_place(proa_compiled *c)
 {
     int32_t oldest = 0;

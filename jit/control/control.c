@@ -9,7 +9,7 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-/* The metadata that describe both results: dims that differ are unknown. */
+/* The meta that fits both branches' results: dims that differ are unknown. */
 static proa_status merge(const proa_op *op, int64_t i, const proa_tensor *a, const proa_tensor *b,
                          proa_meta *meta)
 {

@@ -96,8 +96,8 @@ static proa_tensors differentiate(proa_tensors outs, proa_tensors d, proa_tensor
     return all;
 }
 
-/* Makes the block that takes b's inputs and gradients of its floating outputs from output `first` on, and
- * yields the gradients of its floating inputs. */
+/* Makes the block that computes b's gradient: its inputs are b's inputs and the gradients of its floating
+ * outputs from output `first` on, its outputs the gradients of b's floating inputs. */
 static proa_block *backward_of(const proa_block *b, int32_t first)
 {
     making m = {0};

@@ -52,7 +52,7 @@ static proa_tensors join(proa_tensors a, proa_tensors b, proa_tensors c)
     return all;
 }
 
-/* Moves results to the op's output slots, where these are wanted. */
+/* Moves results to the op's output slots, as far as these are present. */
 static void give(const proa_tensors *out, int64_t at, proa_tensors results)
 {
     for (int64_t i = 0; i < results.count; i++)
@@ -110,7 +110,7 @@ static proa_status loop_prepare(const void *args, void **state)
 typedef struct looping {
     const proa_loop_args *a;
     proa_executor *body;
-    proa_tensors vars; /* owned by references of its own */
+    proa_tensors vars; /* owned through references of the loop */
     proa_tensor *condition;
     proa__loop_tape steps;
 } looping;

@@ -1,5 +1,5 @@
-/* Lambda lifting: what a sub-block reads from outer blocks becomes an input of the sub-block. And inlining:
- * calling a block's ops once more elsewhere. May use core and ops. */
+/* Lambda lifting: makes variables of outer blocks that a sub-block reads inputs of the sub-block. And
+ * inlining: replaying a block's ops at another place. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"

@@ -88,7 +88,7 @@ void proa_program_free(proa_program *p)
     proa__free(p);
 }
 
-/* Forgets offsets of sequences whose variables were in a block that is freed. */
+/* Clears the LoD of variables whose offset variables were in a block that is being freed. */
 static void forget_lost_lod(proa_program *p)
 {
     for (int32_t k = 0; k < p->n_blocks; k++)
@@ -204,7 +204,7 @@ proa_var *proa__var_of_concrete(proa_block *b, proa_tensor *value)
     proa_meta meta = proa_meta_of(value);
     v = proa__var_new(b, given, &meta);
     proa__free(name);
-    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* no op uses v: prune drops it */
+    if (v && attach_value(b, v, value) != PROA_OK) return NULL; /* v has no readers: prune removes it */
     return v;
 }
 

@@ -17,7 +17,8 @@ struct proa_var {
     char *name;            /* unique in its block */
     proa_tensor *handle;   /* symbolic: dtype, shape (−1 unknown); owned. Args structs hold this one; what
                             capture hands to the user is another handle with the same `var` */
-    proa_tensor *value;    /* persistable: its data, shared with the layer it came from; owned; else NULL */
+    proa_tensor *value;    /* persistable: its data, shared with the layer that owns it; retained; else
+                            * NULL */
     proa_var *root;        /* the variable whose memory it shows in eager execution; NULL: its own */
     struct proa_var **lod; /* the offsets of PROA__LOD_MAX levels, outermost first; NULL: not known; owned */
     int32_t index;         /* in its block's vars */
@@ -95,12 +96,12 @@ uint64_t proa__last_serial(void);
 /* `made` takes over the name and index of `declared`, a declared variable of the same block, which is
  * freed. */
 void proa__var_define(proa_block *b, proa_var *declared, proa_var *made);
-/* Makes a user's handle stand for another variable. */
+/* Makes a user's handle denote another variable. */
 void proa__var_show(proa_tensor *t, const proa_var *v);
 /* Makes the variable of an input spec; i is its index, for names and messages. The caller adds it to the
  * block's inputs. */
 proa_var *proa__input_new(proa_block *b, const proa_input_spec *spec, int64_t i);
-/* A new handle for the user (in the scope) that stands for var. */
+/* A new handle on var for the user, in the current scope. */
 proa_tensor *proa__var_tensor(const proa_var *var);
 
 /* Appends a copy of args, whose tensors may be concrete or any handle of this program's variables. */

@@ -30,7 +30,7 @@ static proa_status mark_read(proa_tensor **slot, const proa_field *f, int64_t in
     return PROA_OK;
 }
 
-/* Sets bit 1: an op that stays names the variable, which must then stay even if nobody reads it. */
+/* Sets bit 1 (named): a remaining op names the variable, which must then stay even if nobody reads it. */
 static proa_status mark_named(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     (void)f, (void)index;

@@ -13,7 +13,7 @@
 
 typedef struct folding {
     proa__uses uses;
-    int32_t *harmless; /* by variable: writes that leave it unchanged, of the ops folded here */
+    int32_t *harmless; /* by variable: writes that leave it unchanged, by ops that this pass folds */
 } folding;
 
 static bool is_fixed(const proa_batch_norm_args *a)

@@ -148,7 +148,8 @@ bool proa__is_value(const proa__uses *u, const proa_var *v)
     const proa__use *use = proa__use_of(u, v);
     if (use) return use->first_write == PROA__NOBODY;
     if (v->index < u->block->n_vars && u->block->vars[v->index] == v) return true; /* made by a pass */
-    /* Of an outer block: ops there run before or after this one as a whole, ops here do not write it. */
+    /* A variable of an outer block: the outer ops that write it run before or after this block as a whole,
+     * and no op here writes it. */
     return u->block->parent >= 0;
 }
 

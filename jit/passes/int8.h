@@ -19,7 +19,8 @@ typedef struct grid {
     double largest;              /* largest |value| of an activation; the step is largest / INT8_RANGE */
     int64_t low;                 /* the least integer: −127 or −128 */
     proa_tensor *weight;         /* a weight's integers: I8 */
-    proa_tensor *weight_largest; /* float32: one, or one an index along axis; NULL: the op behind knows */
+    proa_tensor *weight_largest; /* float32: scale of a weight, one number or one an index along axis; NULL:
+                                  * the dequantizer behind the op has it */
     int axis;
 } grid;
 

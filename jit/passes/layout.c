@@ -12,7 +12,7 @@
 typedef struct laying {
     proa__uses uses;
     proa_block *block;
-    proa_tensor **last; /* by variable: the handle of its channels-last form */
+    proa_tensor **last; /* by variable: the handle of its channels-last form; NULL: none yet */
     bool *missing;      /* only the channels-last form exists so far */
     bool fits, worth;
     const proa_instr *like;

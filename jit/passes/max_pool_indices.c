@@ -18,8 +18,9 @@ static bool is_max(const proa_instr *instr)
 }
 
 /* Swaps the gradients of ReLU and max pooling. relu_grad is zero where ReLU's output r is zero, and a
- * window's gradient goes to its maximum, so it is zero or not with the pooled value p. Hence relu_grad(r,
- * pool_grad(r, p, d)), the ops `second` and `first`, equals pool_grad(r, p, relu_grad(p, d)) bit by bit. */
+ * window's gradient goes to its maximum, which is zero exactly where the pooled value p is. Hence
+ * relu_grad(r, pool_grad(r, p, d)), the ops `second` and `first`, equals pool_grad(r, p, relu_grad(p, d)) bit
+ * by bit. */
 static proa_status turn(proa__uses *u, int32_t first, int32_t second)
 {
     proa_instr *pool = &u->block->ops[first], *relu = &u->block->ops[second];

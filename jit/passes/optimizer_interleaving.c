@@ -28,7 +28,7 @@ typedef struct work {
     int32_t n_items, items_capacity;
     /* by op: */
     int32_t *first_item; /* of a step that moves: its first entry's item; NOBODY */
-    int32_t *owner;      /* the item that it moves with: whose gradient it prepares, or its own; NOBODY */
+    int32_t *owner;      /* the item that it moves with: its own, or whose gradient it prepares; NOBODY */
     int32_t *chain_next;
     int32_t *bucket;  /* the first item with `ready` = i − 1 */
     int32_t *group;   /* of a step: its items that are ready and wait to be emitted together */
@@ -41,7 +41,7 @@ typedef struct work {
     int32_t *touched, *stored; /* the last op that names the persistable or a view; the last that writes it */
     int32_t *origin;           /* the persistable whose memory the variable shows */
     int32_t barrier;           /* the last op so far that nothing may move across */
-    /* of one question: */
+    /* scratch of one query: */
     int32_t who, latest;
     bool fits;
 } work;

@@ -15,7 +15,7 @@ typedef struct seen {
     const void *args;
     bool wanted;
     const proa_var *again; /* the recomputed variable; NULL: not recomputed (yet) */
-    int32_t slope;         /* the first op of the backward that is gelu's gradient at it; 0: none */
+    int32_t slope;         /* first op of the backward that is gelu's gradient at it; 0: none */
 } seen;
 
 typedef struct recomputing {

@@ -151,7 +151,7 @@ void proa__executor_let_go(proa_executor *e)
         proa_tensor **slot;
         for (int64_t n = 0; (slot = proa__out_slot(step->op, step->args, n, &f)); n++)
             if (!(f->flags & PROA_FIELD_MUTATED) && !proa__slot_empty(*slot))
-                *slot = NULL; /* the run's scope owned the tensor */
+                *slot = NULL; /* NULL: the tensor belonged to the run's scope */
     }
     e->n_path = 0;
     for (int32_t d = 0; e->lends && d < e->n_arenas; d++) {

@@ -103,7 +103,7 @@ static bool place_over_input(planner *p, const proa_field *f, const proa_var *v,
         !same_meta(meta, from->handle) || from->handle->flags & (PROA_T_STRIDED | PROA_T_BLOCKED))
         return false;
     proa__buffer *b = from->buffer;
-    if (b->pinned && output_index(p, v) >= 0) return false; /* handed out: lies in another block */
+    if (b->pinned && output_index(p, v) >= 0) return false; /* an output needs memory of its own */
     proa_tensor *t = proa__plan_handle(p, meta, 0, b, 0);
     *status = t ? PROA_OK : proa_error();
     if (!t) return true;
@@ -147,7 +147,7 @@ static proa_status place_persistable(planner *p, const proa_field *f, const proa
     proa__value *value = proa__plan_value(p, v);
     if (!value->handle) return proa_error();
     proa_tensor *t = value->handle;
-    value->dense = NULL; /* a contiguous copy shows the former value */
+    value->dense = NULL; /* the cached contiguous copy has the former value */
     if (meta && meta->ndim >= 0 && !same_meta(meta, t))
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, p->instr->op, f->name,
                              "must be %s%s to be written to %s, which is %s", proa_dtype_name(meta->dtype),

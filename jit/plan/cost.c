@@ -48,7 +48,7 @@ static double flops_of(const proa_instr *instr, int64_t unknown)
     if (status == PROA_OK) status = proa__infer_call(&call, metas);
     if (status == PROA_OK) status = fill_outputs(op, args, metas);
     if (status != PROA_OK && status != PROA_ERR_OUT_OF_MEMORY) {
-        proa_clear_error(); /* no shapes for these lengths: outputs stay unknown, which may do */
+        proa_clear_error(); /* inference failed for these lengths: outputs stay unknown */
         status = PROA_OK;
     }
     double n = status == PROA_OK ? proa__call_flops(op, args) : -1;

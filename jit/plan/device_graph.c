@@ -71,7 +71,7 @@ proa_status proa__run_device_graph(proa__segment *s, proa__each_step each)
     uint64_t addresses = addresses_of(s);
     int i = 0;
     while (i < PROA__RECORDINGS && r->at[i].addresses != addresses) i++;
-    if (i == PROA__RECORDINGS) { /* new addresses: not recorded, as kernels choose algorithms in this run */
+    if (i == PROA__RECORDINGS) { /* new addresses: not recorded, as kernels choose algorithms first */
         i = r->next++ % PROA__RECORDINGS;
         drop(r, i);
         r->at[i].addresses = addresses;

@@ -9,7 +9,7 @@
 #include "planner.h"
 #include "core/args_visit.h"
 
-/* Largest number of kept outputs for which packing buffers around them is fast enough. */
+/* With more kept outputs than this, packing buffers around them takes too long. */
 enum { KEPT_INSIDE = 4096 };
 
 /* ---- making and freeing ---------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static proa_status run_watched(proa_call *call)
 {
     const proa__step *step = watched;
     if (!step || call->args != step->args) return proa__dispatch(call);
-    watched = NULL; /* ops called by the kernel itself are not steps */
+    watched = NULL; /* ops that the kernel itself calls are not steps */
     proa_status status = run_picked(step);
     if (proa__thread_self) proa__thread_self->ran = step->kernel;
     return status;

@@ -8,7 +8,8 @@
 typedef struct proa__executor_plan {
     proa__segment *root;
     uint64_t used;
-    int64_t capacity; /* of a lending executor: bytes that the first arena must hold; −1: not known yet */
+    int64_t capacity; /* of a lending executor: bytes that the first arena must have, its own and those of
+                       * `next`; −1: not known yet */
 } proa__executor_plan;
 
 typedef struct proa__arena {
@@ -35,7 +36,8 @@ struct proa_executor {
     proa__segment **path;  /* segments of this run */
     int32_t n_path, path_capacity;
     bool lends;               /* kept outputs stay in the arena, which is made for each run */
-    proa_executor *next;      /* works in the arena of this one's run afterwards; borrowed, may be NULL */
+    proa_executor *next;      /* executor (the backward's) that afterwards works in the arena of this one's
+                               * run; borrowed, may be NULL */
     proa_storage *inside;     /* of this run: the first arena, which contains inputs; borrowed, may be NULL */
     int64_t least;            /* bytes of the first arena of this run */
     proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL entries: new ones */
