@@ -5,8 +5,8 @@
 #include <cblas.h>
 #include <openblas_config.h>
 
-/* Makes OpenBLAS calls of this thread use n threads from now on. Returns the argument that restores the
- * former number. */
+/* Sets the number of threads of this thread's OpenBLAS calls. Returns the argument that restores the former
+ * setting. */
 int proa__blas_threads(int n);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct proa__epilogue {
 
 #define PROA__EPILOGUE(a) ((proa__epilogue){(a)->residual, (a)->activation, (a)->alpha, (a)->beta})
 
-/* True if the residual has out's shape, or there is none: the only forms that fused kernels take. */
+/* True if the residual is absent or has out's shape, as fused kernels require. */
 static inline bool proa__epilogue_is_plain(const proa__epilogue *e, const proa_tensor *out)
 {
     const proa_tensor *r = e->residual;

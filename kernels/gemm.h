@@ -23,13 +23,14 @@
 #endif
 #define GEMM_NV 2
 
-/* A block of A is MC × KC, of B KC × NC. NC is in bytes of the accumulator, so that a block of B is as
- * large for every type. */
+/* Cache blocking: a packed block of A has MC rows and KC columns, one of B KC rows and NC columns. NC is in
+ * bytes of the accumulator, so that a block of B is as large for every type. */
 enum { GEMM_MC = 96, GEMM_KC = 256, GEMM_NC_BYTES = 1536 };
-/* Rows that packing prefetches ahead: they are pages apart, where the hardware prefetcher does not reach. */
+/* Rows that packing prefetches ahead: they are more than a page apart, so the hardware prefetcher does not
+ * help. */
 enum { GEMM_AHEAD = 8 };
 
-/* An operand: element strides of rows and columns. */
+/* Element strides of an operand: from row to row, from column to column. */
 typedef struct gemm_strides {
     int64_t rs, cs;
 } gemm_strides;
@@ -41,7 +42,7 @@ static inline int64_t gemm_round_up(int64_t a, int64_t to) { return (a + to - 1)
 
 typedef float gemm_four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* The 4 × 4 block at from, transposed. */
+/* Transposes a 4 × 4 block. */
 static inline void gemm_transpose_four(const float *from, int64_t rs, float *to, int64_t to_rs)
 {
     gemm_four a = *(const gemm_four *)from, b = *(const gemm_four *)(from + rs);

@@ -9,7 +9,7 @@
 typedef GEMM_T GEMM_FN(gemm_vector)
     __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
 
-/* sum[rows × NR] += a column of a's panel · a row of b's. */
+/* sum[rows × NR] += outer product of a column of a's panel and a row of b's. */
 static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int rows,
                                                                      GEMM_FN(gemm_vector) (*sum)[GEMM_NV],
                                                                      const GEMM_T *a, const GEMM_T *b)
@@ -33,8 +33,8 @@ typedef struct GEMM_FN(gemm_ends) {
     int64_t ahead_step;
 } GEMM_FN(gemm_ends);
 
-/* to[rows × NR] = from + a panel · b panel; both packed. The lines that it goes to are fetched in the first
- * steps. Callers' rows are constants. */
+/* Computes a register tile, to[rows × NR] = from + a panel · b panel, with both panels packed. Destination
+ * lines are prefetched in the first steps. Callers pass a constant `rows`. */
 static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const int rows, int64_t kc,
                                                                          const GEMM_T *a, const GEMM_T *b,
                                                                          GEMM_FN(gemm_ends) e)
@@ -64,8 +64,8 @@ static inline __attribute__((always_inline)) void GEMM_FN(gemm_micro_of)(const i
                 *(const vector *)(e.from + i * e.from_ld + v * GEMM_LANES) + sum[i][v];
 }
 
-/* gemm_micro_of for the first `rows` rows of a tile, rounded up to a third of the tile, so that little is
- * computed for rows that do not exist. */
+/* gemm_micro_of for the first `rows` rows of a tile, rounded up to thirds of the tile, so that few unused
+ * rows are computed. */
 static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a, const GEMM_T *b,
                                        GEMM_FN(gemm_ends) e)
 {
@@ -75,7 +75,8 @@ static inline void GEMM_FN(gemm_micro)(int64_t rows, int64_t kc, const GEMM_T *a
 }
 
 #ifdef GEMM_TRANSPOSE
-/* rows (a multiple of 4) × n from rows of stride rs to columns of stride to_cs, in blocks of 4 × 4. */
+/* Transposes rows × n elements (rows a multiple of 4) from rows of stride rs to columns of stride to_cs, in 4
+ * × 4 blocks. */
 static inline void GEMM_FN(gemm_transpose)(int64_t rows, int64_t n, const GEMM_T *from, int64_t rs,
                                            GEMM_T *to, int64_t to_cs)
 {
@@ -88,12 +89,12 @@ static inline void GEMM_FN(gemm_transpose)(int64_t rows, int64_t n, const GEMM_T
 }
 #endif
 
-/* Rows [0, m) of A into panels of MR rows, zero-filled to whole panels. */
+/* Packs rows [0, m) of A into panels of MR rows, padded with zeros to whole panels. */
 static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a, gemm_strides s, bool negate,
                                         GEMM_T *to)
 {
     int64_t i0 = 0;
-    if (s.rs == 1) { /* whole panels side by side: every row of memory is read once, in one go */
+    if (s.rs == 1) { /* A column-major: packs all panels at once, so that each column is read in one go */
         int64_t whole = m / GEMM_MR * GEMM_MR;
         for (int64_t p = 0; p < kc; p++)
             for (i0 = 0; i0 < whole; i0 += GEMM_MR) {
@@ -119,7 +120,7 @@ static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a,
         for (int64_t i = 0; i < gemm_round_up(m, GEMM_MR) * kc; i++) to[i] = -to[i];
 }
 
-/* Columns [0, n) of B into panels of NR columns, zero-filled to whole panels. */
+/* Packs columns [0, n) of B into panels of NR columns, padded with zeros to whole panels. */
 static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b, gemm_strides s, GEMM_T *to)
 {
     for (int64_t j0 = 0; j0 < n; j0 += GEMM_NR, to += GEMM_NR * kc) {
@@ -146,7 +147,7 @@ static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b,
     }
 }
 
-/* Most columns of a tile, and the row stride of the accumulator of a tile with n columns. */
+/* Columns of a cache block of B. */
 static inline int64_t GEMM_FN(gemm_nc)(void) { return GEMM_NC_BYTES / (int64_t)sizeof(GEMM_T); }
 static inline int64_t GEMM_FN(gemm_ld)(int64_t n) { return gemm_round_up(n, GEMM_NR); }
 /* Elements of an m×n accumulator, padded to whole register tiles. */

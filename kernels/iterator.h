@@ -19,28 +19,30 @@ typedef double proa_c_F64;
 typedef float _Complex proa_c_C64;
 typedef double _Complex proa_c_C128;
 
-/* One row: p[0] gets n results, p[1…] are the inputs, all contiguous; p[0] may equal an input. */
+/* The inner loop of an op ("row"): writes n results to p[0] from the inputs p[1…], all contiguous; p[0] may
+ * equal an input. */
 typedef void (*proa_row)(char *const *p, int64_t n, const void *args);
 
-/* Dtype that a row writes, relative to the dtype it computes in. */
+/* The dtype of a row's results: its computing dtype, bool, or the real part's dtype. */
 typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_REAL } proa_row_out;
 
-/* The rows of an op by the dtype they compute in. A dtype without a row is widened: half → F32, small
- * integers → the next that has one, any integer → F32 last. */
+/* The inner loops of an op, by computing dtype. Operands of a dtype without a loop are converted: half → F32,
+ * small integers → the next type that has one, any integer → F32 last. */
 typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
     proa_row past; /* at[PROA_F32] with non-temporal stores, or NULL */
-    int64_t grain; /* fewest elements per thread; 0: as for an op that only moves memory */
+    int64_t grain; /* fewest elements per thread; 0: the default of ops limited by memory bandwidth */
 } proa_rows;
 
 enum { PROA_MAP_MAX = 12 };
 
-/* One call: operand 0 is the (contiguous) output; `as` says in which dtype the row sees each operand. */
+/* One call: operand 0 is the contiguous output; as[i] is the dtype to which operand i is converted for the
+ * row. */
 typedef struct proa_map {
     proa_row row;
     proa_row past; /* row with non-temporal stores, for whole cache lines; may be NULL */
-    int64_t grain; /* as of proa_rows */
+    int64_t grain; /* as in proa_rows */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];
@@ -53,19 +55,20 @@ typedef struct proa_map {
 
 /* Runs map->row over all elements of the output; inputs broadcast to its shape. */
 proa_status proa__map_run(const proa_map *map);
-/* The same with the row picked by the dtype of the first input; all inputs have that dtype. */
+/* proa__map_run with the inner loop for the dtype of the first input; all inputs have that dtype. */
 proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args);
 
 /* Converts n contiguous elements; `to` may be wider or narrower, memory must not overlap unless equal and
  * of equal size. Numbers → bool is "≠ 0", complex → real drops the imaginary part. */
 void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, int64_t n);
 
-/* Fixed chunk that staging works in: what fits a few times into the first-level cache. */
+/* PROA_STAGE_BYTES: bytes of a staging buffer; several fit into the first-level cache. PROA_GRAIN: default of
+ * `grain`. */
 enum { PROA_STAGE_BYTES = 4096, PROA_GRAIN = 1 << 15 };
 
 /* ---- reading any operand as a contiguous row ---- */
 
-/* A tensor seen through the output's shape, dims merged; innermost last. */
+/* Strides of a tensor broadcast to the output's shape, with dims merged; innermost last. */
 typedef struct proa_walk {
     char *data;
     int64_t item;
@@ -73,7 +76,7 @@ typedef struct proa_walk {
     int64_t shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS];
 } proa_walk;
 
-/* shape: what t broadcasts to (aligned right). */
+/* shape: the shape to which t is broadcast, aligned right. */
 static inline void proa__args_visit_init(proa_walk *w, const proa_tensor *t, int ndim, const int64_t *shape)
 {
     w->data = t->data;
@@ -109,7 +112,7 @@ typedef struct proa_pair64 {
     uint64_t lo, hi;
 } proa_pair64;
 
-/* n elements `stride` bytes apart → contiguous. */
+/* Gathers n elements that are `stride` bytes apart into contiguous memory. */
 static inline void proa__gather(char *out, const char *p, int64_t n, int64_t stride, int64_t item)
 {
     if (stride == item) {
@@ -125,7 +128,8 @@ static inline void proa__gather(char *out, const char *p, int64_t n, int64_t str
     }
 }
 
-/* Elements [begin, begin + n) in row-major order as contiguous memory: w's own where possible, else buf. */
+/* Elements [begin, begin + n) in row-major order as contiguous memory: the tensor's own where possible,
+ * otherwise copied to buf. */
 static inline const char *proa__args_visit_read(const proa_walk *w, int64_t begin, int64_t n, char *buf)
 {
     int64_t at[PROA_MAX_DIMS], rest = begin;

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-/* Bytes of a tile: alternating between prefetching, computing and storing in short turns keeps the memory
+/* Bytes of a tile. Short alternating phases of prefetching, computing and storing keep the memory bus
  * busy. */
 enum { NONTEMPORAL_TILE = 512 };
 
@@ -19,7 +19,7 @@ static inline __attribute__((unused)) bool nontemporal_pays(int64_t bytes, int64
     return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
 }
 
-/* As proa__copy_nontemporal; whole cache lines at aligned addresses are quicker. */
+/* proa__copy_nontemporal for kernels; whole cache lines at aligned addresses are faster. */
 static inline __attribute__((unused)) void nontemporal_copy(void *to, const void *from, int64_t bytes)
 {
 #if defined(__AVX512F__)
@@ -43,7 +43,7 @@ static inline __attribute__((unused)) int64_t nontemporal_length(const void *to,
     return n < left ? n : left;
 }
 
-/* nontemporal_copy that meanwhile prefetches as many bytes at `next` (NULL: none). */
+/* nontemporal_copy that also prefetches as many bytes at `next` (NULL: none). */
 static inline __attribute__((unused)) void nontemporal_copy_prefetching(void *to, const void *from,
                                                                         int64_t bytes, const void *next)
 {
@@ -54,8 +54,8 @@ static inline __attribute__((unused)) void nontemporal_copy_prefetching(void *to
     }
 }
 
-/* Prefetches `bytes` bytes at `distance` bytes behind p: the hardware prefetcher stops at the end of a
- * page. */
+/* Prefetches `bytes` bytes at `distance` bytes behind p, where the hardware prefetcher, which stops at the
+ * end of a page, does not reach. */
 static inline __attribute__((unused)) void nontemporal_prefetch(const void *p, int64_t distance,
                                                                 int64_t bytes)
 {

@@ -16,7 +16,7 @@ bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to);
 
 /* A descriptor from dims and element strides (NULL: row-major); NULL when oneDNN refuses. */
 dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype);
-/* The same with the layout left to the primitive. */
+/* The same with format_tag::any: the primitive chooses the layout. */
 dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype);
 
 /* Layout of t: its blocked form if it has one, else dims and element strides (NULL: row-major). With a
@@ -27,19 +27,21 @@ dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_
 enum { PROA__DNNL_ARGS = 8 };
 
 /* An operand: its index (DNNL_ARG_SRC, …), its layout in the caller's memory, and the layout that the
- * primitive wants. */
+ * primitive chose. */
 typedef struct proa__dnnl_arg {
     int index;
     bool output;
-    dnnl_memory_desc_t user;  /* owned by the state afterwards */
-    dnnl_memory_desc_t inner; /* what the primitive wants; NULL: the same */
+    dnnl_memory_desc_t user;  /* layout in the caller's memory; owned by the state afterwards */
+    dnnl_memory_desc_t inner; /* layout that the primitive chose; NULL: the same */
     dnnl_primitive_t reorder;
     size_t bytes; /* of the layout `inner` */
-    size_t limit; /* outputs: bytes up to which inner may be handed on; 0: not at all */
-    int format;   /* outputs: that of inner, where a tensor may lie so and it pays; 0: row-major is wanted */
+    size_t limit; /* outputs: largest size of `inner`, in bytes, with which the output may stay in it; 0:
+                   * never */
+    int format;   /* outputs: format of `inner` if the output may stay in it; 0: the output must be
+                   * row-major */
 } proa__dnnl_arg;
 
-/* A constant operand in the primitive's layout: made in the first run, and again when the tensor has
+/* A constant operand in the primitive's layout: reordered in the first run, and again when the tensor has
  * changed. */
 typedef struct proa__dnnl_packed {
     char *data;
@@ -48,21 +50,22 @@ typedef struct proa__dnnl_packed {
     uint32_t version;
 } proa__dnnl_packed;
 
-/* State that prepare hands to run; immutable but for `idle`, which a run takes while it lasts, and `packed`:
- * a state with one belongs to one thread at a time. */
+/* State that prepare hands to run. Immutable, except for `idle`, which a run takes for its duration, and
+ * `packed`: a state with a packed operand may be used by one thread at a time. */
 typedef struct proa__dnnl_state {
     proa__dnnl_packed packed;
-    _Atomic(struct proa__dnnl_operands *) idle; /* oneDNN's objects for the operands, from the last run */
-    int threads;                                /* that it runs with */
-    int made_for;                               /* proa_threads() when it was made */
+    _Atomic(struct proa__dnnl_operands *) idle; /* dnnl_memory objects of the operands, reused from the last
+                                                 * run */
+    int threads;                                /* threads of the primitive */
+    int made_for;                               /* proa_threads() when the state was made */
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratchpad;
-    size_t scratch_bytes; /* scratchpad and inner operands */
+    size_t scratch_bytes; /* bytes of scratchpad and reordered operands */
     int n_args;
     proa__dnnl_arg args[PROA__DNNL_ARGS];
 } proa__dnnl_state;
 
-/* Collects what a prepare makes; everything in it is released by finish. */
+/* Descriptors collected by a kernel's prepare; proa__dnnl_finish releases them. */
 typedef struct proa__dnnl_build {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t desc;
@@ -71,14 +74,14 @@ typedef struct proa__dnnl_build {
     int threads, threads_before;
 } proa__dnnl_build;
 
-/* Sets the thread count and makes attr (scratchpad supplied by the caller); false: decline. One thread where
- * `work`, in multiply-adds, does not pay for more, and with FLAGS_deterministic: primitives are planned,
- * and may sum, by thread. */
+/* Sets the thread count and creates attr (user-supplied scratchpad); false: decline. Uses one thread if
+ * `work`, in multiply-adds, is too small for more, and with FLAGS_deterministic, since primitives split their
+ * work, and may sum, by thread. */
 bool proa__dnnl_begin(proa__dnnl_build *b, double work);
-/* Adds an operand; takes `user` over. false when user is NULL. */
+/* Adds an operand; the build then owns `user`. False when user is NULL. */
 bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);
-/* The last operand added is an output of t's shape, which may stay in the primitive's layout if that takes at
- * most so many times the memory. True. */
+/* Declares the last operand added an output of t's shape, which may stay in the primitive's layout if that
+ * takes at most `growth` times the memory. Returns true. */
 bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth);
 /* With `ok` and a desc: makes the state. Otherwise PROA_DECLINED. Releases the build either way. */
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
@@ -89,18 +92,18 @@ void proa__dnnl_release(void *state);
 typedef struct proa__dnnl_requantize {
     double outer;
     int64_t low, high;
-    bool bounded; /* low or high is not the dtype's own */
+    bool bounded; /* low or high differs from the limits of the dtype */
 } proa__dnnl_requantize;
 
 /* True if oneDNN has only its reference implementation for it: correct, but slow. */
 bool proa__dnnl_is_reference(const proa__dnnl_build *b);
-/* True if this CPU accumulates products of signed bytes in 32 bits; others saturate at 16 bits, or need
+/* True if this CPU accumulates products of signed bytes in 32 bits; other CPUs saturate at 16 bits or need
  * halved weights. */
 bool proa__dnnl_sums_bytes(void);
 
-/* Appends an epilogue as post-ops, before the primitive's descriptor is made. A residual becomes the last
- * operand: in its blocked form if it has one, else as dims and strides (NULL: row-major) say. after: NULL for
- * floating results. */
+/* Appends an epilogue as post-ops; call it before the primitive descriptor is created. A residual becomes the
+ * last operand: in its blocked form if it has one, else with these dims and strides (NULL: row-major). after:
+ * NULL for floating results. */
 bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim, const int64_t *dims,
                          const int64_t *strides, const proa__dnnl_requantize *after);
 
@@ -110,13 +113,12 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
                            void *const *data);
 /* The format in which a kernel with that state leaves its output if it may choose the layout. */
 int proa__dnnl_result_format(const void *args, const void *state);
-/* proa__dnnl_run on tensors: outputs that were made for this call keep the layout that the primitive
- * prefers. */
+/* proa__dnnl_run on tensors: outputs made for this call may stay in the layout that the primitive chose. */
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **),
                                    proa_tensor *const *tensors);
-/* proa__dnnl_run_tensors where tensors[arg] is a constant that was row-major when prepared: a copy in the
- * primitive's layout is kept in the state. */
+/* proa__dnnl_run_tensors where tensors[arg] is a constant that was row-major when prepared: the state keeps a
+ * copy in the primitive's layout. */
 proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
                                     proa_status (*prepare)(const void *, void **),
                                     proa_tensor *const *tensors, int arg);

@@ -13,7 +13,7 @@ dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype,
     return dnnl_memory_desc_create_with_tag(&md, t->ndim, dims, type, (dnnl_format_tag_t)format) ? NULL : md;
 }
 
-/* Tries all tags: this is done while a primitive is built, which takes longer. */
+/* Compares with all format tags: slow, but only done while a primitive is created, which takes longer. */
 int proa__dnnl_format(const_dnnl_memory_desc_t md)
 {
     int ndim = 0;
@@ -75,7 +75,7 @@ static dnnl_memory_desc_t md_of(const proa_tensor *t, int format)
                   : proa__dnnl_md(t->ndim, t->shape, NULL, (proa_dtype)t->dtype);
 }
 
-/* oneDNN keeps the primitives of late calls; making one again is cheap. */
+/* oneDNN caches the primitives of recent calls, so creating the reorder again is cheap. */
 static proa_status convert(const proa_tensor *t, int from_format, const void *from, int to_format, void *to)
 {
     dnnl_memory_desc_t a = md_of(t, from_format), b = md_of(t, to_format);

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 static dnnl_engine_t engine;
-static dnnl_stream_t stream; /* a CPU stream has no state: one serves every thread */
+static dnnl_stream_t stream; /* a CPU stream has no state: one stream serves all threads */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_engine(void)
@@ -139,8 +139,8 @@ static void release_arg(proa__dnnl_arg *arg)
     *arg = (proa__dnnl_arg){0};
 }
 
-/* Finds the layout that the primitive wants of one operand, and makes a reorder where the caller has another.
- * Scales are taken as they are. */
+/* Queries the layout that the primitive chose for an operand, and creates a reorder if the caller's differs.
+ * Scales need none. */
 static bool resolve_arg(proa__dnnl_arg *arg, const_dnnl_primitive_desc_t desc)
 {
     if (arg->index & DNNL_ARG_ATTR_SCALES) return true;
@@ -199,7 +199,8 @@ static bool append_residual(proa__dnnl_build *b, dnnl_post_ops_t ops, const proa
                                 proa__dnnl_md_of(residual, ndim, dims, strides));
 }
 
-/* Without `after`, or where it changes nothing, none. */
+/* Appends the scaling and clamping of a requantization; nothing if `after` is NULL or would change
+ * nothing. */
 static bool append_requantize(dnnl_post_ops_t ops, const proa__dnnl_requantize *after)
 {
     if (after && after->outer != 1 &&
@@ -231,7 +232,7 @@ bool proa__dnnl_is_reference(const proa__dnnl_build *b)
 
 bool proa__dnnl_sums_bytes(void)
 {
-    /* Bits of isa that VNNI has above AVX2 and AVX-512. */
+    /* ISA bits of VNNI beyond AVX2 and AVX-512. */
     const unsigned isa = proa__dnnl_usable() ? (unsigned)dnnl_get_effective_cpu_isa() : 0;
     const unsigned vnni[] = {dnnl_cpu_isa_avx2_vnni, dnnl_cpu_isa_avx512_core_vnni};
     return (isa & vnni[0]) == vnni[0] || (isa & vnni[1]) == vnni[1];
@@ -314,7 +315,7 @@ static bool make_memory(dnnl_memory_t *m, const_dnnl_memory_desc_t md, void *dat
     return dnnl_memory_create(m, md, engine, data) == dnnl_success;
 }
 
-/* One that is there is only told where its data are. */
+/* Creates the memory object, or sets the data address of an existing one. */
 static bool point_memory(dnnl_memory_t *m, const_dnnl_memory_desc_t md, void *data)
 {
     return *m ? dnnl_memory_set_data_handle(*m, data) == dnnl_success : make_memory(m, md, data);
@@ -326,8 +327,8 @@ static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t
     return dnnl_primitive_execute(arg->reorder, stream, 2, list) == dnnl_success;
 }
 
-/* packed: the operand that is there in the primitive's form already; −1: none. asis: bits of outputs that
- * stay in it. */
+/* packed: index of the operand that s->packed holds in the primitive's layout; −1: none. asis: bit mask of
+ * outputs that stay in that layout. */
 static bool execute(const proa__dnnl_state *s, operands *e, void *const *data, char *scratch, int packed,
                     unsigned asis)
 {
@@ -358,7 +359,8 @@ static bool execute(const proa__dnnl_state *s, operands *e, void *const *data, c
     return true;
 }
 
-/* Those of the last run, unless another thread has them now or they are of other kinds; then new ones. */
+/* The memory objects of the last run, unless another thread is using them or they were made for other
+ * arguments; then new ones. */
 static operands *take_operands(proa__dnnl_state *s, int packed, unsigned asis)
 {
     operands *o = atomic_exchange(&s->idle, NULL);
@@ -371,7 +373,7 @@ static operands *take_operands(proa__dnnl_state *s, int packed, unsigned asis)
 
 static proa_status run_state(const proa__dnnl_state *state, void *const *data, int packed, unsigned asis)
 {
-    proa__dnnl_state *s = (proa__dnnl_state *)(uintptr_t)state; /* for `idle` */
+    proa__dnnl_state *s = (proa__dnnl_state *)(uintptr_t)state; /* cast for `idle` */
     if (served && proa__openmp_reserve(s->threads) < s->threads)
         return proa_fail(PROA_ERR_OUT_OF_MEMORY,
                          "oneDNN: the system refused the %d threads that this convolution or "
@@ -449,7 +451,7 @@ static bool is_packed(const proa__dnnl_packed *p, const proa_tensor *t)
     return p->data && p->storage == t->storage && p->from == t->data && p->version == proa__version(t);
 }
 
-/* Bytes below which one core is done before a second has woken: some 20 µs. */
+/* Bytes below which a reorder uses one thread: it ends before a second one has woken (some 20 µs). */
 enum { REORDER_ALONE = 1 << 18 };
 
 bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,

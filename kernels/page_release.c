@@ -11,12 +11,13 @@
 
 enum { MIN_BYTES = 64 << 10, ENTRIES = 512 };
 
-/* /proc/self/pagemap: a page that is there, one that is swapped out, one of a file or of shared memory. */
+/* Bits of /proc/self/pagemap: the page is present, is swapped out, or belongs to a file or to shared
+ * memory. */
 #define PRESENT (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
 #define OF_FILE (UINT64_C(1) << 61)
 
-/* True if no page of [first, end) holds anything that would be lost. */
+/* True if all pages of [first, end) are unchanged pages of a file, so that none loses data when released. */
 static bool are_clean(int pagemap, uintptr_t first, uintptr_t end)
 {
     uint64_t entries[ENTRIES];

@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* Gives back the pages of [data, data + bytes) that are unchanged pages of a mapped file: the next read
- * brings them back. Does nothing where any page is something else, so any memory may be asked for; nobody may
- * write to it meanwhile. For constants, once they have been read into a form of a kernel's own. */
+/* Releases the pages of [data, data + bytes) if all are unchanged pages of a mapped file; the next read loads
+ * them again. Does nothing to other memory, so it may be called on any; nobody may write to it meanwhile. For
+ * constants that a kernel has copied into a form of its own. */
 void proa__release_pages(const void *data, size_t bytes);
 
 #endif

@@ -16,12 +16,12 @@ static inline uint64_t philox16_blocks(int64_t n)
     return ((uint64_t)n + PHILOX16_EACH - 1) / PHILOX16_EACH;
 }
 
-/* An element is dropped when its bits are below this: p of 65536. */
+/* An element is dropped if its 16 bits are less than this threshold: p · 65536, rounded. */
 static inline uint32_t philox16_threshold(double p) { return (uint32_t)(p * 65536.0 + 0.5); }
 
 #if defined(__AVX512BW__)
-/* The keys of the rounds, in memory: an xor reads one into all lanes at no cost, where one that comes from a
- * register of the integer units takes two instructions' space. */
+/* Round keys, in memory: a vector xor with a broadcast memory operand is cheaper than a broadcast from a
+ * general-purpose register. */
 typedef struct philox16_keys {
     uint64_t first[10], second[10];
 } philox16_keys;
@@ -33,8 +33,8 @@ static inline void philox16_keys_of(proa_rng_state stream, philox16_keys *keys)
         keys->first[round] = k0, keys->second[round] = k1;
 }
 
-/* From the words of eight blocks: one bit for each element, 1 if it is kept; the first element is the lowest
- * bit. */
+/* Turns the words of eight blocks into a bit mask of 64 elements: 1 if the element is kept, first element in
+ * the lowest bit. */
 static inline uint64_t philox16_bits(__m512i w0, __m512i w1, __m512i w2, __m512i w3, __m512i threshold)
 {
     __m512i low = _mm512_mask_shuffle_epi32(w0, 0xAAAA, w1, (_MM_PERM_ENUM)0xA0);
@@ -44,14 +44,15 @@ static inline uint64_t philox16_bits(__m512i w0, __m512i w1, __m512i w2, __m512i
     return first | second << 32;
 }
 
-/* The bits of n groups of 64 elements, each of eight blocks, from `block` of all streams on. A word is the
- * low half of a lane of 64 bits, which is what the widening product reads and writes. A round waits for the
- * one before it: PHILOX16_GROUPS side by side take three quarters of the time. */
+/* Keep masks of n groups of 64 elements, that is, of eight Philox blocks each, starting at `block`. Each
+ * 64-bit lane holds one word in its low half, as the widening multiply needs it. Rounds depend on one
+ * another, so PHILOX16_GROUPS groups are interleaved, which takes three quarters of the time. */
 static inline __attribute__((always_inline)) void philox16_groups(const philox16_keys *keys, uint64_t block,
                                                                   __m512i threshold, const int n,
                                                                   uint64_t *keep)
 {
-    __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); /* unpacked at the end, they stand in order */
+    __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); /* block order that the unpacking at the end
+                                                                * makes ascending */
     __m512i w0[PHILOX16_GROUPS], w1[PHILOX16_GROUPS], w2[PHILOX16_GROUPS], w3[PHILOX16_GROUPS];
     for (int g = 0; g < n; g++) {
         w0[g] = _mm512_add_epi64(_mm512_set1_epi64((long long)block + 8 * g), order);
@@ -74,12 +75,12 @@ static inline __attribute__((always_inline)) void philox16_groups(const philox16
     for (int g = 0; g < n; g++) keep[g] = philox16_bits(w0[g], w1[g], w2[g], w3[g], threshold);
 }
 
-/* The threshold in every lane; p = 1 needs one beyond 16 bits, which its callers see to. */
+/* Broadcasts the threshold to all lanes; p = 1 does not fit into 16 bits, so callers handle it. */
 static inline __m512i philox16_lanes(uint32_t threshold) { return _mm512_set1_epi16((short)threshold); }
 #endif
 
-/* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Blocks are made PHILOX16_BLOCKS side by side,
- * which the compiler turns into vectors. */
+/* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Computes PHILOX16_BLOCKS blocks at a time, which
+ * the compiler vectorizes. */
 static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, uint32_t threshold,
                                  uint8_t *keep)
 {
@@ -103,7 +104,8 @@ static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, u
         uint8_t kept[PHILOX16_BLOCKS * PHILOX16_EACH];
         uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
         philox_lanes(stream, block, PHILOX16_BLOCKS, words);
-        for (int i = 0; i < PHILOX16_BLOCKS; i++) { /* eight bytes a block, the first element's lowest */
+        for (int i = 0; i < PHILOX16_BLOCKS; i++) { /* eight bytes a block; the lowest byte belongs to the
+                                                     * first element */
             uint32_t pair[4];
             for (int v = 0; v < 4; v++)
                 pair[v] = ((word[v][i] & 0xffffu) >= threshold) | (uint32_t)((word[v][i] >> 16) >= threshold)

@@ -1,6 +1,6 @@
-/* Matrix products with a constant right operand: it is packed once into panels, which are read as one stream,
- * the next panel prefetched during the current one. float32, for kernel files (compiled once per CPU level).
- * May use core and helpers of ops/; everything is static. */
+/* GEMM with a constant right operand, which is packed once into panels (prepacked): panels are read as one
+ * stream, and the next one is prefetched during the current one. float32, for kernel files (compiled once per
+ * CPU level). May use core and helpers of ops/; everything is static. */
 #ifndef PROA_KERNELS_PREPACKED_GEMM_H
 #define PROA_KERNELS_PREPACKED_GEMM_H
 
@@ -15,7 +15,8 @@
 #include <immintrin.h>
 #endif
 
-/* Rows of the register tile: rows × 2 vectors + 3 fit the register file. PACKED_LANES: floats in a vector. */
+/* PACKED_MR: rows of the register tile, so that rows × 2 vectors + 3 fit into the register file.
+ * PACKED_LANES: floats in a vector. PACKED_NR: columns of a panel. */
 #if defined(__AVX512F__)
 #define PACKED_MR 14
 #elif defined(__aarch64__)
@@ -25,9 +26,10 @@
 #endif
 #define PACKED_LANES (GEMM_VECTOR / 4)
 #define PACKED_NR (2 * PACKED_LANES)
-/* Depth of a block of the product, shorter where products are rounded before they are added. Bytes of a block
- * of the left operand: half of a second-level cache; of the result, where its rows are shared out; of copies
- * of the left operand that a thread keeps; of panels that stay in a cache. */
+/* PACKED_KC: depth (k) of a cache block, less without FMA. Sizes in bytes: PACKED_A_BYTES of a block of the
+ * left operand (half of a second-level cache), PACKED_C_BYTES of a block of the result where threads share
+ * rows, PACKED_KEPT_BYTES of a thread's copies of the left operand, PACKED_B_BYTES of panels that stay in
+ * cache. */
 #if defined(__FMA__) || defined(__aarch64__)
 enum { PACKED_KC = 1024, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 };
 #else
@@ -44,7 +46,7 @@ typedef int32_t packed_half_mask __attribute__((vector_size(GEMM_VECTOR / 2), al
 static inline __attribute__((always_inline)) packed_vector packed_relu(packed_vector v)
 {
     const packed_vector zero = {0};
-#if defined(__AVX512F__) /* of two operands one of which is a NaN the second is the result */
+#if defined(__AVX512F__) /* min and max return their second operand if either is NaN */
     return (packed_vector)_mm512_max_ps((__m512)zero, (__m512)v);
 #elif defined(__AVX2__)
     return (packed_vector)_mm256_max_ps((__m256)zero, (__m256)v);
@@ -75,7 +77,7 @@ static inline __attribute__((always_inline)) packed_half packed_half_clamp(packe
     return (packed_half)((kept & (packed_half_mask)v) | (above & (packed_half_mask)high));
 }
 
-/* Epilogue of a register tile: bias, a matrix to add, and a clamp. */
+/* Epilogue of a register tile: adds bias and a matrix, then clamps. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
     const float *add;  /* a matrix; NULL: none */
@@ -84,11 +86,12 @@ typedef struct packed_ends {
     float high;
 } packed_ends;
 
-/* Every third row of the left operand: with the distance of two rows few enough for the registers. */
+/* Pointers are kept to every third row of the left operand; the rows between are addressed by lda and 2 ·
+ * lda, so that all fit into registers. */
 enum { PACKED_EVERY = 3, PACKED_THIRDS = (PACKED_MR + PACKED_EVERY - 1) / PACKED_EVERY };
 
-/* Sums of a register tile, whose rows are one vector wide, two, or one and a half: of a panel's columns many
- * nets fill three quarters. */
+/* Accumulators of a register tile, one, one and a half, or two vectors wide: channel counts of many networks
+ * fill three quarters of a panel. */
 typedef struct packed_sums {
     packed_vector whole[PACKED_MR][2];
     packed_half half[PACKED_MR];
@@ -160,10 +163,9 @@ static inline __attribute__((always_inline)) void packed_end(const int mr, const
     PACKED_HALF *(packed_half *)(c + i * ldc + PACKED_LANES) = sum->half[i];
 }
 
-/* c[mr rows of a width] = ends(a[mr × k] · b), whose rows lie lda and ldb apart; `down`: those of a stand as
- * columns. Meanwhile what stands at `ahead` is fetched, `ahead_step` floats a row of b, and in the first
- * steps, a row a step, what is added and the lines that the result goes to: asked for together they would
- * keep the steps waiting. */
+/* Register tile: c[mr rows of a width] = ends(a[mr × k] · b), with row strides lda and ldb; `down`: a is
+ * transposed. Prefetches from `ahead`, ahead_step floats per row of b. In the first steps, one row a step, it
+ * also prefetches the added matrix and the destination; requested all at once they would stall the loop. */
 static inline __attribute__((always_inline)) void packed_tile(const int mr, const packed_width width,
                                                               const bool down, int64_t k, const float *a,
                                                               int64_t lda, const float *b, int64_t ldb,
@@ -178,7 +180,9 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 #pragma GCC unroll 8
     for (int i = 0; i < PACKED_THIRDS; i++) {
         thirds[i] = down || i * PACKED_EVERY >= mr ? a : a + i * PACKED_EVERY * lda;
-        __asm__("" : "+r"(thirds[i])); /* else the compiler keeps an offset a row, and spills */
+        __asm__(""
+                : "+r"(thirds[i])); /* keeps three addresses instead of an offset per row, which would
+                                        * spill */
     }
     const float *from = e->add ? e->add : c, *to = c;
     int64_t p = 0, from_step = e->add ? e->add_ld : ldc, first = k < mr ? k : mr;
@@ -206,7 +210,7 @@ static inline __attribute__((always_inline)) void packed_tile(const int mr, cons
 typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const float *b, float *c, int64_t ldc,
                                const packed_ends *e, const float *ahead, int64_t ahead_step);
 
-/* X of every height of a register tile. */
+/* Applies X to every height of a register tile. */
 #define PACKED_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6) PACKED_TILES_12(X) PACKED_TILES_14(X)
 #if PACKED_MR >= 12
 #define PACKED_TILES_12(X) X(7) X(8) X(9) X(10) X(11) X(12)
@@ -219,15 +223,14 @@ typedef void (*packed_tile_fn)(int64_t k, const float *a, int64_t lda, const flo
 #define PACKED_TILES_14(X)
 #endif
 
-/* packed_tile of `rows` − 1 and a width, the right operand's rows side by side: compiled once
- * (ops/matmul/cpu/tiles.c). */
+/* packed_tile by rows − 1 and width, for a packed right operand: compiled once (ops/matmul/cpu/tiles.c). */
 extern const packed_tile_fn PROA_LEVELED(packed_tile_table)[PACKED_MR][PACKED_WIDTHS];
 #define packed_tiles PROA_LEVELED(packed_tile_table)
 
 /* ---- the right operand -------------------------------------------------------------------- */
 
-/* Layout of the packed k × n operand: blocks of PACKED_KC rows one after the other, in each block panels of
- * PACKED_NR columns one after the other, padded with zeros. */
+/* Layout of the packed k × n operand: blocks of PACKED_KC rows in sequence, each consisting of panels of
+ * PACKED_NR columns in sequence, padded with zeros. */
 static inline int64_t packed_depths(int64_t k) { return (k + PACKED_KC - 1) / PACKED_KC; }
 static inline int64_t packed_panels(int64_t n) { return (n + PACKED_NR - 1) / PACKED_NR; }
 static inline int64_t packed_floats(int64_t k, int64_t n) { return k * packed_panels(n) * PACKED_NR; }
@@ -254,8 +257,8 @@ static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t 
 
 enum { PACKED_TEAMS = 16 };
 
-/* Slots of work with stealing. Each thread begins with its own slots in order, so that its core's cache still
- * holds what the op before wrote there; then it takes slots that other threads have not begun. */
+/* Work items ("slots") with stealing. Each thread first takes its own slots in order, since its core's cache
+ * still holds what the previous op wrote there, then slots of other threads that nobody has taken. */
 typedef struct packed_turns {
     int64_t slots, threads;
     struct {
@@ -269,7 +272,7 @@ static inline void packed_turns_begin(packed_turns *t, int64_t slots, int64_t th
     for (int64_t i = 0; i < t->threads; i++) atomic_init(&t->of[i].taken, i * slots / t->threads);
 }
 
-/* The next slot of a thread; -1: none is left. */
+/* Takes the next slot for a thread; -1: none is left. */
 static inline int64_t packed_turn(packed_turns *t, int64_t thread)
 {
     for (int64_t i = 0; i < t->threads; i++) {
@@ -295,13 +298,13 @@ typedef struct packed_product {
     const float *b; /* packed */
     float *c;       /* row-major, n columns */
     int64_t m, n, k;
-    const float *bias, *residual; /* NULL: none; the residual lies as c does */
+    const float *bias, *residual; /* NULL: none; residual has c's layout */
     proa__epilogue tail;
-    /* how it is cut */
-    int64_t row_parts, panel_parts; /* shares of the work: of so many rows and panels */
-    int64_t height;                 /* of a block of rows */
+    /* partition of the work */
+    int64_t row_parts, panel_parts; /* shares of the rows and of the panels; a slot is one of each */
+    int64_t height;                 /* rows of a cache block */
     bool by_rows, copies, kept;
-    int64_t block_floats; /* of a copy */
+    int64_t block_floats; /* floats of the copy of a row block */
     float *work;
     int64_t work_each;
     packed_turns *turns;
@@ -360,8 +363,8 @@ static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n
 #undef PACKED_EACH
 }
 
-/* Applies the epilogue to a register tile whose columns do not fill whole vectors, on its way from `edge`
- * to c. */
+/* Applies bias, addend and clamp to a register tile whose columns do not fill whole vectors, while copying it
+ * from `edge` to c. */
 static inline void packed_put_edge(const packed_product *w, const packed_ends *e, int64_t rows,
                                    int64_t columns, const float *edge, float *c)
 {
@@ -411,15 +414,16 @@ static inline const float *packed_row(const packed_rows *r, int64_t i)
     return r->at + i % r->width * r->ld + line % r->lines * r->line_step + line / r->lines * r->image_step;
 }
 
-/* A thread's copies: of the last block, from which row and depth; or of the blocks of one share's rows that
- * it has come by, where all have space: from which row on, and a bit a block. */
+/* A thread's copies of blocks of the left operand: either the last block, identified by row and depth, or
+ * (w->kept) all blocks of the current share, which starts at `row`; `kept` has a bit per block that was
+ * copied. */
 typedef struct packed_copy {
     float *at;
     int64_t row, depth;
     uint64_t kept;
 } packed_copy;
 
-/* n floats; meanwhile those of the next row are fetched, which may not stand where the processor looks. */
+/* Copies n floats of a row and prefetches the next row, which the hardware prefetcher may not predict. */
 static inline void packed_copy_row(float *to, const float *from, int64_t n, const float *next)
 {
     int64_t p = 0;
@@ -430,8 +434,8 @@ static inline void packed_copy_row(float *to, const float *from, int64_t n, cons
     for (; p < n; p++) to[p] = from[p];
 }
 
-/* The copy of rows [r0, r0 + h) of a share that begins at row m0, over the depth block that starts at p0;
- * makes it if necessary. */
+/* Returns the copy of rows [r0, r0 + h) of a share that begins at row m0, over the depth block that starts at
+ * p0; makes it if necessary. */
 static inline const float *packed_copied(const packed_product *w, packed_copy *copy, int64_t m0, int64_t r0,
                                          int64_t h, int64_t p0, int64_t kc)
 {
@@ -461,9 +465,9 @@ static inline const float *packed_panel(const packed_product *w, int64_t p0, int
     return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
 }
 
-/* Rows [r0, r0 + h) of panels [j0, j1) over the block of the depth that starts at p0. A panel after the
- * other, while the next one is fetched; but few ones under many rows stay in a cache, and go tile after tile,
- * so that results leave in long pieces, while the next rows are fetched. `then`: the panel after these. */
+/* Computes rows [r0, r0 + h) of panels [j0, j1) over the depth block that starts at p0. Usually panel by
+ * panel, prefetching the next panel (`then` after the last). If the panels fit into a cache and threads share
+ * rows, tile by tile, so that result rows are written in long runs, prefetching the next rows. */
 static inline void packed_block(const packed_product *w, int64_t r0, int64_t h, int64_t j0, int64_t j1,
                                 int64_t p0, const float *a, int64_t lda, const float *then)
 {
@@ -518,13 +522,14 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Chooses the height of row blocks, and whether a thread copies them. */
+/* Chooses the height of row blocks, and whether threads copy them (an image, or a stride that causes cache
+ * conflicts). */
 static inline void packed_cut(packed_product *w, int64_t rows)
 {
     int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
     if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
     w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
-    /* rows at such a distance would push one another out of the first-level cache */
+    /* rows at a stride of a multiple of 2 KiB map to the same sets of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
     w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
     if (!w->copies || w->by_rows) return;
@@ -533,9 +538,9 @@ static inline void packed_cut(packed_product *w, int64_t rows)
     if (w->kept) w->work_each *= blocks;
 }
 
-/* Shares out the rows where they are many and the operand is small; else its panels, and each thread begins
- * with those of rows of its own where these suffice to read an operand for, or panels come out uneven. In
- * more parts than threads: one that is held up leaves them to the others. */
+/* Partitions the work: by rows if there are many and the operand is small; otherwise by panels, and also by
+ * threads' own rows if these are enough to pay for reading the operand, or if panels divide unevenly. There
+ * are more parts than threads, so that others can take the parts of a delayed thread. */
 static inline void packed_share(packed_product *w, int64_t threads)
 {
     enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };
@@ -552,7 +557,7 @@ static inline void packed_share(packed_product *w, int64_t threads)
     }
 }
 
-/* Runs the product. Every sum is formed in the same order, however the work is shared. */
+/* Runs the product. Each sum is formed in the same order, whatever the partition. */
 static inline proa_status packed_run(packed_product *w)
 {
     int64_t threads = proa_threads();

@@ -10,7 +10,7 @@
 /* A kernel's state: what was packed and from where. It belongs to one thread at a time. */
 typedef struct packed_state {
     float *data;
-    proa_storage *storage; /* kept, so that no other can have its address */
+    proa_storage *storage; /* retained, so that its address is not reused */
     const char *from;
     uint32_t version;
 } packed_state;
@@ -39,8 +39,7 @@ static inline bool packed_is_of(const packed_state *s, const proa_tensor *t)
     return s->data && s->storage == t->storage && s->from == t->data && s->version == proa__version(t);
 }
 
-/* Says that t has been packed: if t is in a mapped file, its pages may be released until they are read
- * again. */
+/* Called after t was packed: if t is in a mapped file, releases its pages until they are read again. */
 static inline void packed_forget(const proa_tensor *t)
 {
     proa__release_pages(t->data, (size_t)t->numel * sizeof(float));
@@ -73,7 +72,7 @@ static inline void packed_pack_range(int64_t begin, int64_t end, void *context)
     for (int64_t j = begin; j < end; j++) packed_pack_panel(p->from, p->strides, p->k, p->n, j, p->to);
 }
 
-/* The k × n operand t in packed form, packed now unless it was before; NULL: no memory. */
+/* The k × n operand t in packed form; packs it unless the state's copy is up to date. NULL: no memory. */
 static inline const float *packed_operand(packed_state *s, const proa_tensor *t, gemm_strides strides,
                                           int64_t k, int64_t n)
 {

@@ -14,7 +14,7 @@
 #define ROWS_PASTE(a, b) ROWS_PASTE_(a, b)
 #define FN(name) ROWS_PASTE(name, T)
 
-/* A failure of op `name`; the lookup costs only when something is wrong. */
+/* Fails with an error of op `name`; the op is looked up only then. */
 #define ROWS_FAIL(name, code, argument, ...) \
     proa__op_fail(PROA_ERR_##code, proa_find_op(#name), argument, __VA_ARGS__)
 
@@ -103,7 +103,7 @@ static inline bool rows_is_integer(int dtype) { return dtype >= PROA_U8 && dtype
 
 static inline bool rows_is_floating(int dtype) { return dtype >= PROA_F16 && dtype <= PROA_F64; }
 
-/* A shape seen around one axis: [outer, n, inner]. */
+/* A shape split at an axis: [outer, n, inner]. */
 typedef struct rows_around {
     int64_t outer, n, inner;
 } rows_around;
@@ -120,7 +120,7 @@ static inline rows_around rows_split(const proa_tensor *t, int64_t axis)
     return r;
 }
 
-/* Two dims that must agree; −1 is unknown and agrees with all. */
+/* True if two dims agree; −1 is unknown and agrees with all. */
 static inline bool rows_dims_agree(int64_t a, int64_t b) { return a == b || a < 0 || b < 0; }
 
 static inline bool rows_same_shape(const proa_tensor *a, const proa_tensor *b)
@@ -131,15 +131,15 @@ static inline bool rows_same_shape(const proa_tensor *a, const proa_tensor *b)
     return true;
 }
 
-/* An attribute's value as an option: zero must be said. */
+/* An attribute's value as an option, where a plain 0 would mean "default". */
 static inline int64_t rows_option(int64_t v) { return v ? v : PROA_ZERO; }
 static inline double rows_option_float(double v) { return v != 0 ? v : (double)PROA_ZERO; }
 
-/* An exponential, a random number, a sum in single steps: elements that take as long as so many that are
- * moved. */
+/* Cost of an element with an exponential, a random number or a sequential sum, in units of a copied
+ * element. */
 enum { ROWS_COSTLY = 4 };
 
-/* Threads pay off from about this many elements on. */
+/* Grain of a parallel loop whose items have `elements_each` elements: fewer per thread do not pay. */
 static inline int64_t rows_grain(int64_t elements_each)
 {
     int64_t grain = 16384 / (elements_each > 0 ? elements_each : 1);

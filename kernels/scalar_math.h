@@ -37,7 +37,7 @@ PROA_FORMULA float m_abs_F32(float x) { return m_float(m_bits(x) & 0x7fffffffu);
 /* e^x: 2 ulp. x = n·ln 2 + r; 2^n in two factors, so that denormal and infinite results come out right. */
 PROA_FORMULA float m_exp_F32(float x)
 {
-    float c = x < -104.0f ? -104.0f : x; /* NaN passes both */
+    float c = x < -104.0f ? -104.0f : x; /* NaN passes through both comparisons */
     c = c > 89.0f ? 89.0f : c;
     float shifted = c * 1.44269504f + 12582912.0f; /* 1.5·2^23: the sum's low bits are the integer */
     int32_t n = (int32_t)(m_bits(shifted) - 0x4b400000u);
@@ -109,7 +109,7 @@ PROA_FORMULA float m_log_F32(float x)
     return m_log_edges(x, (tail + m) + e * 0.693359375f);
 }
 
-/* log(1 + x): 3 ulp; the rounding error of 1 + x is carried on. */
+/* log(1 + x): 3 ulp; corrects for the rounding error of 1 + x. */
 PROA_FORMULA float m_log1p_F32(float x)
 {
     float u = 1.0f + x, lost = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
@@ -118,7 +118,7 @@ PROA_FORMULA float m_log1p_F32(float x)
     return u > 0.0f && u < INFINITY ? y : m_log_F32(u);
 }
 
-/* log(1 + x) for x in [0, 1], without the edges of the general one. */
+/* log(1 + x) for x in [0, 1]: log1p without its special cases. */
 PROA_FORMULA float m_log1p_unit_F32(float x)
 {
     float u = 1.0f + x, lost = x - (u - 1.0f);

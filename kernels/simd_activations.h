@@ -18,7 +18,7 @@ static inline __m512 simd_expm1_near(__m512 r)
     return _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r);
 }
 
-/* x = k ln 2 + r; gives r. */
+/* Argument reduction x = k ln 2 + r; returns r. */
 static inline __m512 simd_split(__m512 x, __m512 *k)
 {
     *k = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
@@ -26,14 +26,14 @@ static inline __m512 simd_split(__m512 x, __m512 *k)
     return _mm512_fnmadd_ps(*k, _mm512_set1_ps(1.42860677e-6f), r);
 }
 
-/* e^x of numbers that are at most 89 or NaN: 2 ulp. vscalefps does for 2^k what takes eight steps without. */
+/* e^x for x at most 89 or NaN: 2 ulp. vscalefps multiplies by 2^k in one instruction. */
 static inline __m512 vexp_lanes(__m512 x)
 {
     __m512 k, r = simd_split(_mm512_max_ps(_mm512_set1_ps(-104.0f), x), &k);
     return _mm512_scalef_ps(_mm512_add_ps(simd_expm1_near(r), _mm512_set1_ps(1.0f)), k);
 }
 
-/* e^x: 2 ulp. NaN passes where it is the second operand. */
+/* e^x: 2 ulp. min returns its second operand if either is NaN, so NaN passes. */
 static inline __m512 simd_exp(__m512 x) { return vexp_lanes(_mm512_min_ps(_mm512_set1_ps(89.0f), x)); }
 
 static inline __m512 simd_negative(__m512 x) { return _mm512_xor_ps(x, _mm512_set1_ps(-0.0f)); }
@@ -43,7 +43,7 @@ static inline __m512 simd_signed(__m512 y, __m512 x)
     return _mm512_or_ps(y, _mm512_and_ps(x, _mm512_set1_ps(-0.0f)));
 }
 
-/* 1 + e^−x: what sigmoid and SiLU divide by. */
+/* 1 + e^−x: denominator of sigmoid and SiLU. */
 static inline __m512 simd_logistic(__m512 x)
 {
     return _mm512_add_ps(_mm512_set1_ps(1.0f), simd_exp(simd_negative(x)));
@@ -51,7 +51,7 @@ static inline __m512 simd_logistic(__m512 x)
 static inline __m512 simd_sigmoid(__m512 x) { return _mm512_div_ps(_mm512_set1_ps(1.0f), simd_logistic(x)); }
 static inline __m512 simd_silu(__m512 x) { return _mm512_div_ps(x, simd_logistic(x)); }
 static inline __m512 simd_swish(__m512 x) { return simd_silu(x); }
-/* As `saturated` of formulas_real.h. A NaN stays: it is the second operand. */
+/* `saturated` of formulas_real.h. min and max return their second operand for NaN, so NaN passes. */
 static inline __m512 simd_saturated(__m512 x)
 {
     return _mm512_max_ps(_mm512_set1_ps(-1000.0f), _mm512_min_ps(_mm512_set1_ps(1000.0f), x));
@@ -73,7 +73,8 @@ static inline __m512 simd_tanh(__m512 x)
     return simd_signed(y, x);
 }
 
-/* Polynomials about 0, step, 2 step, … 15 step, highest power first: minimax fits, errors beside them. */
+/* Piecewise polynomials about 0, step, 2 step, … 15 step, highest power first: minimax fits, errors beside
+ * them. */
 static const float simd_phi[6][16] = {
     /* Φ(x) − 1/2, step 0.375: 1.6e-8 */
     {0.00990054756f, 0.00669655064f, -0.000123018937f, -0.00522380229f, -0.00582953915f, -0.00328559265f,
@@ -118,15 +119,16 @@ static const float simd_gelu_slope[7][16] = {
      0.506017387f, 0.501696289f, 0.500398338f, 0.500078261f, 0.500012875f, 0.500001788f, 0.500000179f, 0.5f},
 };
 
-/* One such function at a ≥ 0; constant from where the tables end. */
+/* Evaluates such a piecewise polynomial at a ≥ 0; constant beyond the table. */
 static inline __attribute__((always_inline)) __m512 simd_table(const float (*table)[16], int degree,
                                                                float step, __m512 a)
 {
-    __m512 magic = _mm512_set1_ps(12582912.0f); /* 1.5·2^23: the sum's low bits are the nearest place */
+    __m512 magic = _mm512_set1_ps(12582912.0f); /* 1.5·2^23: the sum's low bits are the index of the nearest
+                                                 * piece */
     __m512 c = _mm512_min_ps(_mm512_set1_ps(15.49f * step), a);
     __m512 shifted = _mm512_fmadd_ps(c, _mm512_set1_ps(1.0f / step), magic);
     __m512 d = _mm512_fnmadd_ps(_mm512_sub_ps(shifted, magic), _mm512_set1_ps(step), c);
-    __m512i at = _mm512_castps_si512(shifted); /* its low four bits count */
+    __m512i at = _mm512_castps_si512(shifted); /* its low four bits are the index */
     __m512 p = _mm512_permutexvar_ps(at, _mm512_loadu_ps(table[0]));
 #pragma GCC unroll 8
     for (int i = 1; i <= degree; i++)

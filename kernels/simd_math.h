@@ -8,8 +8,8 @@
 
 static inline float vexp_float(float x) { return m_exp_F32(x); }
 
-/* e^x to 1 ulp: x = n·ln 2 + r. Adding 1.5·2^52 rounds to an integer, which then stands in the low bits; 2^n
- * comes in two factors, so that results down to denormals come out right. */
+/* e^x to 1 ulp: x = n·ln 2 + r. Adding 1.5·2^52 rounds to an integer in the low bits; multiplying by 2^n in
+ * two factors keeps denormal results exact. */
 static inline double vexp_double(double x)
 {
     double c = x > 710.0 ? 710.0 : x;

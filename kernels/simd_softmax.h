@@ -6,7 +6,7 @@
 
 #include "kernels/simd_activations.h"
 #include "kernels/simd_math.h"
-/* The largest number of a row; −inf for none. NaN is passed over. */
+/* The largest number of a row; −inf for an empty row. NaN is ignored. */
 static inline __attribute__((unused)) float vmax_row_float(const float *x, int64_t n)
 {
     float most = -INFINITY;
@@ -42,7 +42,7 @@ static inline __attribute__((unused, always_inline)) float vexp_row_asking_float
 {
     float sum = 0;
     int64_t i = 0;
-    (void)ahead; /* read by the vector loop alone */
+    (void)ahead; /* used only by the vector loop */
 #if defined(__AVX512F__)
     __m512 by = _mm512_set1_ps(shift), first = _mm512_setzero_ps(), second = first;
     for (; i + 32 <= n; i += 32) {
@@ -91,7 +91,7 @@ static inline __attribute__((unused)) double vexp_row_double(const double *from,
 static inline __attribute__((unused)) double vexp_row_asking_double(const double *from, int64_t n,
                                                                     double shift, double *to, int64_t ahead)
 {
-    (void)ahead; /* the arithmetic of doubles takes longer than memory does */
+    (void)ahead; /* no prefetch: double arithmetic takes longer than the memory access */
     return vexp_row_double(from, n, shift, to);
 }
 

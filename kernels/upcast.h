@@ -13,7 +13,7 @@ typedef struct proa_upcast {
     proa_dtype as;
 } proa_upcast;
 
-/* float64 for float64, float32 for what is narrower. */
+/* Computing dtype: float64 for float64, float32 for narrower types. */
 static inline __attribute__((unused)) proa_dtype proa__upcast_dtype(const proa_tensor *t)
 {
     return t->dtype == PROA_F64 ? PROA_F64 : PROA_F32;
@@ -29,7 +29,7 @@ static inline proa_status proa__upcast_take(proa_upcast *w, const proa_tensor *t
     return w->data ? PROA_OK : proa_error();
 }
 
-/* t's values as `as`. */
+/* t's values as dtype `as`: its own memory, or a converted copy. */
 static inline __attribute__((unused)) proa_status proa__upcast_read(proa_upcast *w, const proa_tensor *t,
                                                                     proa_dtype as)
 {
@@ -38,7 +38,7 @@ static inline __attribute__((unused)) proa_status proa__upcast_read(proa_upcast 
     return PROA_OK;
 }
 
-/* Allocates t's values as `as`, unset; proa__upcast_end puts them into t. */
+/* Uninitialized memory for t's values as dtype `as`; proa__upcast_end converts them to t. */
 static inline __attribute__((unused)) proa_status proa__upcast_write(proa_upcast *w, proa_tensor *t,
                                                                      proa_dtype as)
 {
@@ -47,7 +47,7 @@ static inline __attribute__((unused)) proa_status proa__upcast_write(proa_upcast
     return PROA_OK;
 }
 
-/* Rounds what was written into its tensor, if all went well, and frees the scratch. */
+/* Converts the results into their tensors if `well`, and frees the scratch memory. */
 static inline __attribute__((unused)) void proa__upcast_end(proa_upcast *w, int n, bool well)
 {
     for (int i = 0; i < n; i++) {
