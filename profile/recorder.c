@@ -1,5 +1,6 @@
-/* Recording of the profiler: an observer at the watch door that times every call. Keeps totals by op and
- * kernel and by user-named stretch, and the first calls as single events. May use core only. */
+/* Recording of the profiler: an observer at the watch door (dispatch layer) that times every call. Keeps
+ * totals per op and kernel and per user-named interval, and the first calls as single events. May use core
+ * only. */
 #include "profile/recorder.h"
 
 #include "core/call_cost.h"
@@ -15,7 +16,7 @@ static atomic_bool on;
 static atomic_llong epoch; /* when the recording began, in nanoseconds of the clock */
 static atomic_int threads;
 
-/* Under the lock from here. */
+/* Guarded by the lock from here on. */
 static proa_profile_row *rows;
 static int32_t n_rows, rows_capacity;
 static int32_t *slots; /* rows by name: open addressing; −1: free */
@@ -24,7 +25,7 @@ static proa__profile_event *events;
 static int64_t n_events, events_capacity, lost;
 static int64_t length; /* of the recording, once it has ended */
 
-/* This thread's number, and what the calls inside the one that runs have taken. */
+/* This thread's number, and the time that nested calls of the running call have taken. */
 static PROA__TLS int my_number;
 static PROA__TLS int64_t inner;
 
@@ -37,7 +38,7 @@ static int64_t clock_ns(void)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Subject of a row: kernel is NULL for a stretch and for an op that ran none (a view). */
+/* Subject of a row: kernel is NULL for an interval and for an op that ran no kernel (a view). */
 typedef struct subject {
     const char *name;
     bool is_op;
@@ -114,7 +115,7 @@ static proa_status record(const subject *about, proa__profile_event *e, int64_t 
     e->thread = my_number;
     pthread_mutex_lock(&lock);
     proa_status status = PROA_OK;
-    /* A stretch from before this recording, or that ends after it, is not of it. */
+    /* An interval that began before this recording, or ends after it, is not counted. */
     if (atomic_load_explicit(&on, memory_order_relaxed) && e->begin >= 0) {
         e->row = row_of(about);
         status = e->row < 0 ? proa_error() : keep_event(e);
@@ -142,7 +143,7 @@ static proa_status observe(proa_call *call)
     inner = 0;
     if (proa__thread_self) proa__thread_self->ran = NULL;
     proa_status status = proa_call_inner(PROA_DOOR_WATCH, call);
-    /* A device works on its own: wait, so that the time is the op's. */
+    /* A device runs asynchronously: wait, so that the measured time is the op's. */
     if (status == PROA_OK && proa__stream()->device != PROA_CPU) status = proa_synchronize();
     int64_t took = clock_ns() - began, self = took - inner;
     inner = outer + took;

@@ -5,14 +5,15 @@
 
 #include <proa/profile.h>
 
-/* One call, or one stretch of the user's. Times are nanoseconds since the recording began. */
+/* One call, or one user-named interval. Times are nanoseconds since the recording began. */
 typedef struct proa__profile_event {
-    int32_t row, thread; /* row: as proa_profile_rows counts */
+    int32_t row, thread; /* row: index as in proa_profile_rows */
     int64_t begin, length;
     double flops, bytes;
 } proa__profile_event;
 
-/* The events, while recording is off: the array stays until the next start. *lost: how many did not fit. */
+/* The recorded events, only while recording is off; valid until the next start. *lost: number of events
+ * beyond the limit. */
 const proa__profile_event *proa__profile_events(int64_t *count, int64_t *lost);
 
 #endif
