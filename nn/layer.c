@@ -71,7 +71,7 @@ void proa_layer_free(proa_layer *layer)
     if (layer && !layer->owned) free_tree(layer); /* a child goes with its parent */
 }
 
-/* Whether `layer` is `inside`, or one of the layers below it. */
+/* True if `inside` is `layer` or contains it. */
 static bool holds(const proa_layer *inside, const proa_layer *layer)
 {
     if (inside == layer) return true;
@@ -82,7 +82,7 @@ static bool holds(const proa_layer *inside, const proa_layer *layer)
 
 proa_layer *proa_layer_add(proa_layer *parent, const char *name, proa_layer *child)
 {
-    /* Neither of these is freed: somebody owns the child already, or it owns the parent. */
+    /* The child is not freed: it has an owner already, or it owns the parent. */
     if (parent && child && child->owned) {
         proa_fail(
             PROA_ERR_INVALID_ARGUMENT,
@@ -180,7 +180,7 @@ proa_tensor *proa_forward(proa_layer *layer, proa_tensor *x)
     }
     PROA_SCOPED;
     proa_tensor *y = layer->forward(layer, x);
-    /* an input handed through stays where it lives */
+    /* an input returned unchanged stays in its own scope */
     return y == x ? y : proa_return(y);
 }
 
@@ -277,7 +277,7 @@ static proa_tensor *sequential_forward(proa_layer *self, proa_tensor *x)
 {
     for (int32_t i = 0; i < self->n_children && x; i++) {
         proa_tensor *y = proa_forward(self->children[i], x);
-        if (i > 0 && y != x && x->scope_slot) proa_drop(x); /* the tape keeps what backward needs */
+        if (i > 0 && y != x && x->scope_slot) proa_drop(x); /* the tape retains what backward needs */
         x = y;
     }
     return x;
@@ -303,7 +303,7 @@ proa_layer *proa__layer_of(proa_layer *self, const char *who, int64_t n, proa_la
         if (made && layers[i] && proa_layer_add(self, name, layers[i])) continue;
         if (!layers[i] && !proa_error())
             proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: layer %lld is NULL", who, (long long)i);
-        /* what layer_add refuses is its owner's, or freed */
+        /* a rejected layer belongs to its parent, or layer_add has freed it */
         if (!made && !named_before(layers, i)) proa_layer_free(layers[i]);
         made = false;
     }

@@ -8,7 +8,7 @@
 #include <proa/autograd.h>
 #include <proa/nn.h>
 
-/* layer, or NULL (and layer freed) when an error is set: the end of every constructor. */
+/* The end of every constructor: returns layer, or frees it and returns NULL if an error is set. */
 static inline proa_layer *proa__layer_done(proa_layer *layer)
 {
     if (!proa_error()) return layer;

@@ -21,7 +21,7 @@ static int64_t gates(proa_rnn_mode mode)
     return mode == PROA_RNN_MODE_LSTM ? 4 : mode == PROA_RNN_MODE_GRU ? 3 : 1;
 }
 
-/* A state given, or zeros [layers·directions, N, hidden] made from a slice of x, whose N may be unknown. */
+/* The given state, or zeros [layers·directions, N, hidden] made from a slice of x, since N may be unknown. */
 static proa_tensor *initial_state(const rnn *r, proa_tensor *given, proa_tensor *x)
 {
     if (given != proa_none) return given;
@@ -92,7 +92,7 @@ proa_layer *proa_rnn_layer_opt(proa_rnn_mode mode, int64_t in, int64_t hidden, p
 {
     if (proa_error()) return NULL;
     int64_t layers = opts.layers ? opts.layers : 1;
-    const int64_t most = INT64_MAX / 8; /* gates of both directions */
+    const int64_t most = INT64_MAX / 8; /* capacity for the gates of both directions */
     if (in < 1 || hidden < 1 || hidden > most || layers < 1 || layers > 4096 ||
         mode > PROA_RNN_MODE_RNN_RELU) {
         proa_fail(
