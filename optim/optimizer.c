@@ -1,5 +1,5 @@
-/* Optimizers: parameters in groups, their accumulators, and the step, which gathers what has gradients into
- * lists of one group and dtype and hands each to one multi-tensor op. Uses optim/optimizer.h. */
+/* Optimizers: parameter groups, accumulators, and the step, which collects the parameters with gradients per
+ * group and dtype and passes each list to one multi-tensor op. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
 #include "core/device.h"
@@ -14,30 +14,30 @@ typedef struct group {
     double lr_scale, weight_decay;
 } group;
 
-/* A parameter and what its optimizer keeps beside it. All tensors are kept. */
+/* A parameter and its optimizer state. All tensors are kept. */
 typedef struct entry {
-    proa_tensor *param, *master;         /* master: float32 twin of a half parameter, made at first need */
-    proa_tensor *slots[PROA__SLOTS_MAX]; /* in the order of the kind's */
+    proa_tensor *param, *master;         /* master: float32 copy of a half parameter; lazily made */
+    proa_tensor *slots[PROA__SLOTS_MAX]; /* accumulators, in the order of the kind's slots */
     int32_t group;
 } entry;
 
 /* Arguments of one multi-tensor op: lists of one length. They end with the scope. */
 typedef struct batch {
     proa_tensors params, grads, masters, slots[PROA__SLOTS_MAX];
-    proa_tensor *lr, *skip; /* skip: a bool, or PROA_NONE */
+    proa_tensor *lr, *skip; /* skip: a bool tensor that cancels the step, or PROA_NONE */
     double weight_decay;
 } batch;
 
 struct proa_optimizer {
     const proa__optimizer_kind *kind;
-    proa_optimizer_opts opts;          /* resolved: no zero means default */
-    double numbers[PROA__NUMBERS_MAX]; /* the kind's, of opts; weight decay is the group's */
+    proa_optimizer_opts opts;          /* with defaults filled in */
+    double numbers[PROA__NUMBERS_MAX]; /* the kind's hyperparameters; weight decay is the group's */
     int own_decay; /* the number that is weight decay; −1: the op has none, L2 is added to the gradient */
     int32_t n_groups;
     group *groups;
     int64_t count;
     entry *entries;
-    proa_tensor **params; /* entries' parameters once more, for proa_optimizer_parameters */
+    proa_tensor **params; /* all entries' parameters, for proa_optimizer_parameters */
 };
 
 /* ---- making ---------------------------------------------------------------------------- */
@@ -53,12 +53,12 @@ static const proa__optimizer_kind *find_kind(const char *name)
     return NULL;
 }
 
-/* The options that steps know, by name. */
+/* The options that steps use, by name. */
 static const struct {
     const char *name;
     size_t at;
     bool is_switch;
-    double fallback; /* of a kind that does not have it: what checks see */
+    double fallback; /* value of a kind without this option: passes the checks */
 } known[] = {
     {"weight_decay", offsetof(proa_optimizer_opts, weight_decay), false, 0},
     {"momentum", offsetof(proa_optimizer_opts, momentum), false, 0},
@@ -79,7 +79,7 @@ static const proa__optimizer_number *number_of(const proa__optimizer_kind *kind,
     return NULL;
 }
 
-/* Puts defaults in place of zeros, and what the kind's op takes into opt->numbers. */
+/* Replaces zeros by defaults, and copies the arguments of the kind's op to opt->numbers. */
 static void resolve(proa_optimizer *opt)
 {
     const proa__optimizer_kind *kind = opt->kind;
@@ -118,7 +118,7 @@ static proa_tensor *new_slot(const proa_optimizer *opt, const proa__optimizer_sl
 {
     const proa_optimizer_opts *o = &opt->opts;
     int device __attribute__((cleanup(proa__device_back), unused)) =
-        proa_device_use(proa__device_id(param)); /* a parameter's state lies beside it */
+        proa_device_use(proa__device_id(param)); /* a parameter's state is on its device */
     proa_ints shape = {param->ndim, param->shape, NULL, NULL};
     proa_dtype dtype = is_half(param) ? PROA_F32 : (proa_dtype)param->dtype;
     switch (slot->start) {
@@ -130,7 +130,7 @@ static proa_tensor *new_slot(const proa_optimizer *opt, const proa__optimizer_sl
     return proa_full(shape, 0.0, .dtype = dtype);
 }
 
-/* Whether the slot's switch, if it has one, is on. */
+/* True unless the slot's switch is off. */
 static bool is_kept(const proa_optimizer *opt, const proa__optimizer_slot *slot)
 {
     for (int i = 0; slot->when && i < opt->kind->n_numbers; i++)
@@ -176,7 +176,7 @@ static proa_status check_params(const proa_optimizer *opt, proa_tensors params)
     return PROA_OK;
 }
 
-/* Entries from the first-th on. */
+/* Frees the entries from index `first` on. */
 static void drop_entries(proa_optimizer *opt, int64_t first)
 {
     while (opt->count > first) {
@@ -247,7 +247,7 @@ void proa_optimizer_free(proa_optimizer *opt)
 
 /* ---- the step -------------------------------------------------------------------------- */
 
-/* Half parameters change in float32; a parameter may have become half after the optimizer was made. */
+/* Half parameters are updated in float32; a parameter may have become half after the optimizer was made. */
 static proa_status ensure_master(entry *e)
 {
     if (e->master || !is_half(e->param)) return PROA_OK;
@@ -286,7 +286,7 @@ static proa_status new_lists(batch *b, int64_t n)
     return PROA_OK;
 }
 
-/* Operands of a step: the entries with gradients, and these (clipped). */
+/* Operands of a step: the entries with gradients, and their (clipped) gradients. */
 typedef struct work {
     int64_t count;
     entry **entries;
@@ -317,8 +317,8 @@ static proa_status apply(const proa_optimizer *opt, const batch *b)
 
 static proa_status step_batch(proa_optimizer *opt, const work *w, int32_t group_index, int dtype)
 {
-    /* nothing is allocated for an empty batch: the batch before it is done, and a step that failed now
-     * could not be repeated */
+    /* nothing is allocated for an empty batch: the batch before it has been applied, and a failure now could
+     * not be undone */
     bool any = false;
     for (int64_t i = 0; i < w->count && !any; i++) any = is_in_batch(w->entries[i], group_index, dtype);
     if (!any) return PROA_OK;
@@ -389,7 +389,7 @@ void proa_clear_grads(proa_optimizer *opt)
     for (int64_t i = 0; opt && i < opt->count; i++) proa_clear_grad(opt->params[i]);
 }
 
-/* ---- looking at it --------------------------------------------------------------------- */
+/* ---- accessors ------------------------------------------------------------------------- */
 
 proa_tensors proa_optimizer_parameters(proa_optimizer *opt)
 {

@@ -35,8 +35,8 @@ struct proa_schedule {
     int64_t epoch;
     double number[NUMBERS_MAX];
     int64_t n_at;
-    double *at, *values;  /* owned: where the rate changes, and what to (one more) */
-    proa_schedule *after; /* owned; of a warmup */
+    double *at, *values;  /* owned: epochs at which the rate changes, and the rates (one more) */
+    proa_schedule *after; /* owned; schedule that follows a warmup */
 };
 
 void proa_schedule_free(proa_schedule *s)
