@@ -9,7 +9,7 @@
 
 #include "impl/elementwise.h"
 
-/* Ops that a user moved to another class: one byte an op id; 0 = the table's. */
+/* Ops that the user moved to another AMP class: one byte per op id; 0: the table's class. */
 typedef struct class_list {
     uint8_t *of;
 } class_list;
@@ -33,8 +33,8 @@ static proa_status cast_to(proa_tensor **slot, proa_dtype dtype)
 
 /* ---- promotion ------------------------------------------------------------------------- */
 
-/* Paddle 2.6.2 promotes floating with floating (two different halves meet in float32) and floating with
- * complex; anything else stays as it is, and the op refuses it. PROA_NODTYPE: no promotion. */
+/* Type promotion as in Paddle 2.6.2: floating with floating (two different halves give float32) and floating
+ * with complex. Other combinations stay unchanged, and the op rejects them. PROA_NODTYPE: no promotion. */
 static proa_dtype promote(int a, int b)
 {
     if (is_float(a) && is_float(b)) {
@@ -96,7 +96,8 @@ static proa_dtype target_dtype(const proa_call *call)
     return single && half ? PROA_F32 : PROA_NODTYPE;
 }
 
-/* The caller's list stays as it is: its casts go to a copy that ends with the scope. */
+/* Casts a list's tensors into a copy of the list that ends with the scope; the caller's list stays
+ * unchanged. */
 static proa_status cast_list(proa_tensors *list, proa_dtype dtype)
 {
     proa_tensor **at = proa_scope_alloc((size_t)(list->count + 1) * sizeof *at);
@@ -112,7 +113,7 @@ static proa_status cast_list(proa_tensors *list, proa_dtype dtype)
 static proa_status autocast(const proa_call *call, bool *changed)
 {
     const proa_op *op = call->op;
-    /* casts themselves, and ops whose outputs are their inputs' memory, are as the caller says */
+    /* casts, and ops that overwrite inputs, keep their dtypes */
     if (op == &proa__op_cast || op->flags & PROA_OP_MUTATES) return PROA_OK;
     proa_dtype dtype = target_dtype(call);
     if (dtype == PROA_NODTYPE) return PROA_OK;

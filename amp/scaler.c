@@ -17,9 +17,9 @@
 extern const proa_op proa__op_multiply;
 
 struct proa_scaler {
-    proa_scaler_opts opts;           /* resolved */
+    proa_scaler_opts opts;           /* with defaults filled in */
     proa_tensor *scale, *good, *bad; /* kept: float32[1], int32[1], int32[1] */
-    proa_tensor *found; /* kept: bool[1] of the last step, which nobody has waited for; or NULL */
+    proa_tensor *found;              /* kept: bool[1], the last step's flag, not read yet; or NULL */
 };
 
 static proa_status check(const proa_scaler_opts *o)
@@ -64,7 +64,7 @@ void proa_scaler_free(proa_scaler *s)
     proa__free(s);
 }
 
-/* The state goes to the device that the gradients are on. */
+/* Moves the scaler's state to the device of the gradients. */
 static proa_status follow(proa_scaler *s, const proa_tensor *grad)
 {
     proa_tensor **state[] = {&s->scale, &s->good, &s->bad};
@@ -78,7 +78,7 @@ static proa_status follow(proa_scaler *s, const proa_tensor *grad)
     return PROA_OK;
 }
 
-/* loss · scale, without reading the scale on the host; in float32 whatever autocast says, since the scale may
+/* loss · scale, without reading the scale on the host; in float32 even under autocast, since the scale may
  * exceed a half's range. */
 static proa_tensor *scale_there(proa_scaler *s, proa_tensor *loss)
 {
