@@ -1,5 +1,5 @@
-"""What Python prints of an error that nobody caught: the user's line is the last frame, not Proa's own code behind it.
-FLAGS_call_stack_level=2 shows everything. Uses _core."""
+"""Exception hook for uncaught errors: the traceback ends at the user's line and leaves out Proa's own frames.
+FLAGS_call_stack_level=2 shows all frames. Uses _core."""
 import sys
 
 from . import _core

@@ -1,4 +1,4 @@
-"""paddle.batch: a reader of samples becomes a reader of lists of samples."""
+"""paddle.batch: turns a reader of samples into a reader of lists of samples (batches)."""
 
 
 def batch(reader, batch_size, drop_last=False):

@@ -1,4 +1,4 @@
-"""paddle.callbacks: what Model.fit, evaluate and predict call on their way."""
+"""paddle.callbacks: re-exports the callbacks of Model.fit, evaluate and predict (hapi/callbacks.py)."""
 from .hapi.callbacks import (Callback, EarlyStopping, LRScheduler, ModelCheckpoint, ProgBarLogger, ReduceLROnPlateau,
                              VisualDL, WandbCallback)
 

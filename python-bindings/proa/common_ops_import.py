@@ -1,4 +1,5 @@
-"""paddle.common_ops_import: what Paddle's own functions import, and some programs take from there."""
+"""paddle.common_ops_import: names that Paddle's own op functions import (LayerHelper, checks, fluid's modules), for
+scripts that import them from here."""
 from . import fluid  # noqa: F401
 from .fluid import core  # noqa: F401
 from .fluid.core import VarDesc  # noqa: F401

@@ -1,4 +1,4 @@
-"""paddle.linalg: the linear algebra functions under their own module's names."""
+"""paddle.linalg: re-exports the linear algebra functions of paddle.tensor."""
 from .tensor import *
 from . import tensor as _tensor
 from . import _core

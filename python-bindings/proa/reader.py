@@ -1,4 +1,5 @@
-"""paddle.reader: functions of readers. A reader is a function without arguments that gives an iterator."""
+"""paddle.reader: decorators of readers (shuffle, buffered, map_readers, …). A reader is a function without arguments
+that returns an iterator."""
 import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""paddle.sysconfig: where C code finds what it needs to use the library that this package runs on."""
+"""paddle.sysconfig: include and library folders for compiling C code against Proa."""
 import os
 
 __all__ = ["get_include", "get_lib"]

@@ -1,4 +1,4 @@
-"""paddle.version: the Paddle release whose interface this is, as programs ask for it, and what Proa was built with."""
+"""paddle.version: the version of Paddle whose API this is, and the build options of Proa."""
 from . import _core
 
 full_version = "2.6.2"

@@ -1,5 +1,5 @@
-"""auto_cast and decorate. The casts happen in the core's convert door; here are the checks, the rules of where AMP
-takes effect, and the cast of whole models for O2."""
+"""auto_cast and decorate. The casts happen in the core's convert door (dispatch layer); this file has argument checks,
+the rules of where AMP takes effect, and the cast of whole models for O2."""
 import contextlib
 import warnings
 

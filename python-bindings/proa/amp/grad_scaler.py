@@ -1,5 +1,5 @@
-"""GradScaler: the scale that keeps small float16 gradients from vanishing. Unscaling and the search for infinities
-are one op over all gradients; the scale and its counters are Paddle's."""
+"""GradScaler: dynamic loss scaling, so that small float16 gradients do not underflow. One op unscales all gradients and
+searches them for infinities; the scale and its counters follow Paddle's rule."""
 import collections
 import enum
 import functools

@@ -1,4 +1,4 @@
-"""paddle.autograd: switching recording, backward and grad, PyLayer, jacobian and hessian."""
+"""paddle.autograd: no_grad and its like, backward and grad, PyLayer, jacobian and hessian."""
 from .backward_mode import backward, grad
 from .guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .py_layer import PyLayer, PyLayerContext

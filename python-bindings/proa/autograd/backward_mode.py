@@ -1,4 +1,4 @@
-"""backward and grad: what they accept, and the call into the engine."""
+"""paddle.autograd.backward and paddle.grad: argument checks, then the call into the engine."""
 from .. import _core
 
 

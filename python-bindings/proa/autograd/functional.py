@@ -1,4 +1,5 @@
-"""jacobian and hessian of tensors, vjp and jvp of functions: rows of grad, one output element a call."""
+"""jacobian and hessian of tensors, vjp and jvp of functions. Matrices are computed row by row, one call of grad per
+output element."""
 from .. import _core
 from .backward_mode import grad
 

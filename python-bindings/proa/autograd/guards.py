@@ -1,5 +1,5 @@
-"""no_grad, enable_grad, set_grad_enabled: contexts that switch recording, and decorators of functions and of
-generators."""
+"""no_grad, enable_grad, set_grad_enabled: context managers that switch recording on the tape, also usable as decorators
+of functions and generators."""
 import functools
 
 from .. import _core

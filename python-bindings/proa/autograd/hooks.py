@@ -1,4 +1,4 @@
-"""Tensor.register_hook, and the object that takes a hook away again."""
+"""Tensor.register_hook, and the handle that removes a hook."""
 from .. import _core
 
 

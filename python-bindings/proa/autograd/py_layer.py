@@ -1,4 +1,4 @@
-"""PyLayer: a function with a backward of the user's own, as one step of the tape."""
+"""PyLayer: a function with a user-defined backward, recorded as one node of the tape."""
 from .. import _core
 
 __all__ = []

@@ -1,2 +1,3 @@
-"""paddle.dataset: the tools of Paddle 1's data sets; the sets themselves are in paddle.vision and paddle.text."""
+"""paddle.dataset: helpers of Paddle 1's data sets (common.py); the data sets themselves are in paddle.vision and
+paddle.text."""
 from . import common

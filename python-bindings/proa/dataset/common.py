@@ -1,4 +1,5 @@
-"""paddle.dataset.common: where data sets are kept, and their checksums."""
+"""paddle.dataset.common: the folder of downloaded data sets and checksums of files; download only checks a file that is
+there."""
 import hashlib
 import os
 

@@ -1,4 +1,4 @@
-"""paddle.device: where tensors are made, and what this build and machine have."""
+"""paddle.device: sets the device of new tensors, and says which devices this build and machine have."""
 from .. import _core
 from .._core import XPUPlace
 from . import cuda

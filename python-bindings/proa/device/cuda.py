@@ -1,5 +1,5 @@
-"""paddle.device.cuda: what a script may ask before and while it uses a GPU. Without one counting says 0, and
-asking for one is a ValueError."""
+"""paddle.device.cuda: number, properties, memory statistics and synchronization of GPUs. Without a GPU the number is 0,
+and naming one is a ValueError."""
 from collections import namedtuple
 
 from .. import _core

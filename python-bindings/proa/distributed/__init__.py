@@ -1,4 +1,4 @@
-"""paddle.distributed: groups of processes, messages, data parallelism, launching."""
+"""paddle.distributed: process groups, collectives, data parallelism, and the launcher."""
 from . import launch
 from .communication import (P2POp, ReduceOp, all_gather, all_reduce, alltoall, alltoall_single, barrier,
                             batch_isend_irecv, broadcast, gather, irecv, isend, recv, reduce, reduce_scatter, scatter,

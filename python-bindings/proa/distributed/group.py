@@ -1,4 +1,4 @@
-"""Groups of processes, and joining them: init_parallel_env, new_group, get_group."""
+"""Process groups (new_group, get_group), and init_parallel_env, which joins the job."""
 import atexit
 import os
 import sys

@@ -1,4 +1,4 @@
-"""DataParallel: a layer whose gradients are averaged over the processes while backward still runs."""
+"""DataParallel: a layer whose gradients are averaged over processes while backward is still running."""
 import contextlib
 import warnings
 

@@ -1,4 +1,4 @@
-"""paddle.distribution: random variables with their densities, entropies, divergences and samples."""
+"""paddle.distribution: probability distributions with densities, entropies, KL divergences and sampling."""
 from .bernoulli import Bernoulli, Geometric
 from .beta import Beta, Dirichlet
 from .categorical import Categorical, Multinomial

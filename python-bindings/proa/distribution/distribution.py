@@ -1,4 +1,5 @@
-"""The base of all distributions, arguments as tensors, and batches seen as events. Uses _core and tensors only."""
+"""Distribution, the base of all distributions; Independent, which treats batch dims as event dims; and conversion of
+arguments to tensors. Uses _core and tensors only."""
 import numbers
 
 from .. import _core

@@ -1,4 +1,5 @@
-"""paddle.distribution.kl_divergence: by the function registered for the two classes, else by the first's own."""
+"""paddle.distribution.kl_divergence: calls the function registered for the two classes, or else the first one's own
+method."""
 from .distribution import Distribution, Independent
 from .uniform import Uniform
 

@@ -1,4 +1,4 @@
-"""Distributions of a location and a scale: Laplace, Gumbel, Cauchy."""
+"""Location-scale distributions: Laplace, Gumbel, Cauchy."""
 import math
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""Transforms of random variables: functions with inverses and the logarithms of their Jacobians' determinants.
+"""Invertible transforms of random variables, with inverses and log-determinants of their Jacobians.
 
 A transform's `_domain` and `_codomain` say how many of the last dims are one event. Uses _core and distribution.py."""
 import enum

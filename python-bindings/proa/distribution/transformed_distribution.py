@@ -1,4 +1,4 @@
-"""TransformedDistribution: the distribution of a random variable after a chain of transforms."""
+"""TransformedDistribution: the distribution of a random variable after a chain of invertible transforms."""
 from .distribution import Distribution, Independent
 from .transform import ChainTransform, Transform, sum_last
 

@@ -1,4 +1,4 @@
-"""The uniform distribution."""
+"""The continuous uniform distribution on [low, high)."""
 from .distribution import Distribution, shape_list, tensors, uniform
 
 

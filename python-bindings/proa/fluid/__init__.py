@@ -1,4 +1,4 @@
-"""paddle.fluid: the names of Paddle 1.x and 2.0 over what paddle has. Modules are loaded when they are first named."""
+"""paddle.fluid: the API of Paddle 1.x and 2.0, mostly as aliases of paddle's. Modules are imported at first use."""
 from .. import regularizer as _regularizer
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
 from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph

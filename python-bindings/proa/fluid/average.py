@@ -1,4 +1,4 @@
-"""fluid.average: weighted means."""
+"""fluid.average: WeightedAverage, a running weighted mean of numbers."""
 import numpy
 
 __all__ = ["WeightedAverage"]

@@ -1,4 +1,4 @@
-"""fluid.backward: gradients of programs."""
+"""fluid.backward: append_backward, gradients and calc_gradient, which add gradient operators to programs."""
 from ..static.backward import append_backward, gradients
 
 __all__ = ["append_backward", "gradients"]

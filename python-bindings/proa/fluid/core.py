@@ -1,4 +1,4 @@
-"""fluid.core: what programs take from Paddle's own extension module, as far as it has a meaning here."""
+"""fluid.core: stand-in for Paddle's C++ extension module, with the names that scripts use of it."""
 from .. import _core
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,

@@ -1,4 +1,5 @@
-"""fluid.dataset: data sets that are read from files."""
+"""fluid.dataset: QueueDataset, InMemoryDataset and their factory, data sets read from text files
+(distributed/dataset.py)."""
 from ..distributed import InMemoryDataset as _InMemory, QueueDataset as _Queue
 from .data_feed_desc import FeedMessage
 

@@ -1,4 +1,4 @@
-"""fluid.default_scope_funcs: a stack of scopes of the thread."""
+"""fluid.default_scope_funcs: a thread-local stack of variable scopes."""
 import threading
 
 from ..static.scope import Scope

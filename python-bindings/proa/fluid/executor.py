@@ -1,4 +1,4 @@
-"""fluid.executor: running programs."""
+"""fluid.executor: Executor and scopes, re-exported from paddle.static, and as_numpy."""
 import numpy
 
 from ..static.executor import Executor

@@ -1,4 +1,4 @@
-"""fluid.framework: programs, variables and modes."""
+"""fluid.framework: Program, Variable and the switches between modes and default programs, under their fluid names."""
 import contextlib
 import functools
 

@@ -1,4 +1,4 @@
-"""fluid.generator: the random generator."""
+"""fluid.generator: Generator, the random generator, re-exported from paddle.framework."""
 from ..framework.random import Generator
 
 __all__ = ["Generator"]

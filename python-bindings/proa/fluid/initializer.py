@@ -1,4 +1,4 @@
-"""fluid.initializer: first values of parameters, under the names and signatures of 2.0."""
+"""fluid.initializer: initializers of parameters, under the names and signatures of 2.0."""
 from ..nn import initializer as init
 from ..nn.initializer import set_global_initializer
 from ..nn.initializer.initializer import Initializer

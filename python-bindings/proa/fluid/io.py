@@ -1,4 +1,4 @@
-"""fluid.io: readers, and variables of programs in files."""
+"""fluid.io: readers, and saving and loading of a program's variables (save_params, save_inference_model, …)."""
 import os
 
 import numpy

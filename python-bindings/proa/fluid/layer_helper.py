@@ -1,5 +1,5 @@
-"""LayerHelper: what a function needs to make parameters and variables and to append operators. Operators run at once
-when no program is built."""
+"""LayerHelper: makes a layer function's parameters and variables, and appends its operators. Without a program under
+construction, operators are executed at once."""
 from .. import _core
 from ..framework import mode, unique_name
 from ..framework.dtype import get_default_dtype, set_default_dtype, to_dtype

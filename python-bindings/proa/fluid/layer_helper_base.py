@@ -1,2 +1,2 @@
-"""fluid.layer_helper_base: the base of LayerHelper."""
+"""fluid.layer_helper_base: LayerHelperBase, an alias of LayerHelper."""
 from .layer_helper import LayerHelper as LayerHelperBase

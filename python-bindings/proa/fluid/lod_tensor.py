@@ -1,4 +1,4 @@
-"""fluid.lod_tensor: tensors with sequences."""
+"""fluid.lod_tensor: creates LoD tensors: rows of several sequences, with their offsets."""
 import numpy
 
 from ..static.scope import ScopeTensor

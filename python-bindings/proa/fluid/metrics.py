@@ -1,4 +1,4 @@
-"""fluid.metrics: metrics over batches, of arrays."""
+"""fluid.metrics: metrics accumulated over batches of NumPy arrays (Accuracy, Auc, ChunkEvaluator, …)."""
 import numpy
 
 __all__ = ["Accuracy", "Auc", "ChunkEvaluator", "CompositeMetric", "EditDistance", "MetricBase", "Precision", "Recall"]

@@ -1,4 +1,4 @@
-"""fluid.param_attr: attributes of parameters."""
+"""fluid.param_attr: ParamAttr and WeightNormParamAttr, re-exported from paddle."""
 from ..framework.param_attr import ParamAttr, WeightNormParamAttr
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]

@@ -1,4 +1,4 @@
-"""fluid.reader: loaders that generators feed, and what surrounds them."""
+"""fluid.reader: PyReader and DataLoader, which are fed by Python generators."""
 import atexit
 import queue
 

@@ -1,4 +1,4 @@
-"""fluid.regularizer: weight decay."""
+"""fluid.regularizer: L1 and L2 weight decay under their fluid names."""
 from ..regularizer import L1Decay, L2Decay
 
 __all__ = ["L1Decay", "L1DecayRegularizer", "L2Decay", "L2DecayRegularizer"]

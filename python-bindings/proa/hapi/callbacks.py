@@ -1,4 +1,4 @@
-"""Callbacks of Model.fit, evaluate and predict."""
+"""Callbacks of Model.fit, evaluate and predict: progress bar, checkpoints, early stopping, schedules, logging."""
 import numbers
 import os
 import time

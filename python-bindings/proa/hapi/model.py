@@ -1,4 +1,4 @@
-"""paddle.Model: training, evaluation and prediction of a network over data, without writing the loops."""
+"""paddle.Model: fit, evaluate and predict, the training and evaluation loops for a network."""
 import inspect
 import os
 import warnings

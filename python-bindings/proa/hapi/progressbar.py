@@ -1,4 +1,4 @@
-"""The lines that fit, evaluate and predict print, as Paddle prints them."""
+"""ProgressBar: the progress lines of fit, evaluate and predict, in Paddle's format."""
 import os
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The enums of paddle.inference, with Paddle's names, numbers and looks, and what can be asked about versions."""
+"""The enums of paddle.inference, with Paddle's names, numbers and representation, and version queries."""
 import enum
 
 from .. import _core

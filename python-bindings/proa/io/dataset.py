@@ -1,4 +1,5 @@
-"""Datasets: by index (Dataset), by iteration (IterableDataset), and what is made of others."""
+"""Datasets with random access (Dataset) and by iteration (IterableDataset), and combinations and subsets of
+datasets."""
 import bisect
 
 

@@ -1,4 +1,4 @@
-"""The DataLoader: batches of a dataset, made here or by worker processes ahead of their use."""
+"""DataLoader: makes a dataset's batches in this process, or ahead of use in worker processes."""
 import collections
 import os
 import signal

@@ -1,4 +1,4 @@
-"""paddle.jit: functions and layers as programs, saved and loaded."""
+"""paddle.jit: converts functions and layers to programs, saves and loads them."""
 from .api import (ProgramTranslator, enable_to_static, ignore_module, not_to_static, set_code_level,
                   set_verbosity, to_static)
 from .save import save

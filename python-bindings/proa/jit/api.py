@@ -1,4 +1,4 @@
-"""to_static and its switches."""
+"""paddle.jit.to_static, and the functions and class that exclude code from it or switch it off."""
 import types
 import warnings
 

@@ -1,4 +1,4 @@
-"""A captured call: the program of one function for one kind of arguments, and what its results are to Python."""
+"""A captured call of a function: its program for one signature, and how the program's outputs become Python results."""
 import warnings
 import weakref
 

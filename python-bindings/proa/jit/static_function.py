@@ -1,4 +1,4 @@
-"""StaticFunction: what to_static makes of a function or method. It keeps one program for each kind of call."""
+"""StaticFunction: the result of to_static on a function or method. It caches one program per call signature."""
 import inspect
 import types
 import warnings

@@ -1,4 +1,4 @@
-"""Metrics that gather over batches. NumPy is imported at first use."""
+"""Metrics accumulated over batches: Accuracy, Precision, Recall, Auc. NumPy is imported at first use."""
 import abc
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""Gradient clips that optimizers take as grad_clip."""
+"""ClipGradByValue, ClipGradByNorm, ClipGradByGlobalNorm: gradient clipping, given to optimizers as grad_clip."""
 from .. import _core
 from ..framework.selected_rows import on_merged_rows
 

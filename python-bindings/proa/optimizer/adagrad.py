@@ -1,4 +1,5 @@
-"""Adagrad, Adadelta and RMSProp."""
+"""Adagrad, Adadelta and RMSProp: hyperparameters, their checks, and arguments of the update ops. Accumulators and the
+step are in the base class Optimizer."""
 from .optimizer import Optimizer
 from .sgd import given
 

@@ -1,4 +1,4 @@
-"""LBFGS: the quasi-Newton method that keeps the last changes of parameters and gradients (Nocedal, 1980)."""
+"""LBFGS: the limited-memory BFGS method (Nocedal, 1980), which keeps the last changes of parameters and gradients."""
 from .. import _core
 from ..autograd.guards import enable_grad, no_grad
 from .line_search import Point, strong_wolfe

@@ -1,4 +1,5 @@
-"""SGD and Momentum."""
+"""SGD and Momentum: hyperparameters, their checks, and arguments of the update ops. Accumulators and the step are in
+the base class Optimizer."""
 from .. import _core
 from ..regularizer import L2Decay
 from .optimizer import Optimizer

@@ -1,4 +1,4 @@
-"""paddle.profiler: what ops took, as tables and as traces, over the library's own profiler (_core.profile_start …)."""
+"""paddle.profiler: time taken by ops, as tables and traces, over the library's profiler (_core.profile_start …)."""
 from .kinds import ProfilerState, ProfilerTarget, SortedKeys, SummaryView, TracerEventType
 from .profiler import Profiler
 from .record import RecordEvent

@@ -1,4 +1,4 @@
-"""The enums of paddle.profiler."""
+"""The enums of paddle.profiler: states, targets, views, sort keys, event types."""
 import enum
 
 

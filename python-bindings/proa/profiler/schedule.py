@@ -1,4 +1,4 @@
-"""When a Profiler records, and what it does with a finished period."""
+"""make_scheduler and the handlers of finished periods: in which steps a Profiler records, and where results go."""
 import datetime
 import os
 import socket

@@ -1,4 +1,4 @@
-"""paddle.quantization: models that compute as with small integers, by training (QAT) or by samples (PTQ)."""
+"""paddle.quantization: simulated int8 quantization, by training (QAT) or from calibration samples (PTQ)."""
 from . import observers, quanters
 from .base_observer import BaseObserver
 from .base_quanter import BaseQuanter

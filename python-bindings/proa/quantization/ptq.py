@@ -1,4 +1,4 @@
-"""Quantization after training."""
+"""PTQ: post-training quantization: puts observers into a model and converts it after calibration."""
 import copy
 
 from .quantize import Quantization

@@ -1,4 +1,4 @@
-"""Quantization-aware training."""
+"""QAT: quantization-aware training: replaces a model's layers by layers with fake quantizers."""
 import copy
 
 from .quantize import Quantization

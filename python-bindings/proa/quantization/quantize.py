@@ -1,4 +1,4 @@
-"""What QAT and PTQ share: putting quanters into a model, and replacing them by the exported form."""
+"""Quantization, the base of QAT and PTQ: puts quanters into a model, and replaces them by the exported form."""
 import abc
 import copy
 

@@ -1,4 +1,4 @@
-"""ObserveWrapper: a layer with an observer of its input."""
+"""ObserveWrapper: runs an observer on a layer's input before the layer."""
 from ..nn import Layer
 
 __all__ = ["ObserveWrapper"]

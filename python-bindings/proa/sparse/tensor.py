@@ -1,4 +1,4 @@
-"""Sparse tensors: a pattern, which is of the host and never changes, and the values there, a dense tensor.
+"""Sparse tensors in COO and CSR form: immutable indices on the host, and a dense tensor of the stored values.
 
 A sparse tensor is a Tensor whose handle no dense op takes (a SelectedRows without rows), so that an op that does not know
 it refuses it. Its gradient is that of its values: whatever is computed of it is computed of them by ordinary ops."""

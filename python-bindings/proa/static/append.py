@@ -1,4 +1,5 @@
-"""Operators given by their type in Paddle's format: what Block.append_op, prepend_op and _insert_op do."""
+"""Block.append_op, prepend_op and _insert_op: operators given by their type, slots and attributes in Paddle's
+format."""
 import collections
 import re
 

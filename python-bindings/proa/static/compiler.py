@@ -1,5 +1,5 @@
-"""CompiledProgram and the strategies. The switches that choose an optimizing pass act; docs/python.md lists those
-that Proa has no use for: they are kept and change nothing."""
+"""CompiledProgram and its strategies. Switches of optimizing passes have an effect; docs/python.md lists those that are
+stored without effect."""
 from .program import Program
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "ParallelExecutor"]

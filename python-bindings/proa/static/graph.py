@@ -1,4 +1,5 @@
-"""IrGraph: a program's description that passes edit, between a Program and a Program."""
+"""IrGraph: an editable description of a program for quantization passes, made from a Program and converted back to
+one."""
 from .. import _core
 from ..framework.program_desc import ProgramDesc
 from .program import Program

@@ -1,4 +1,4 @@
-"""Operators that call Python in the run: py_func and Print. A program that holds one cannot be saved."""
+"""py_func and Print: operators that call Python when the program runs. A program with one cannot be saved."""
 import itertools
 
 from .. import _core

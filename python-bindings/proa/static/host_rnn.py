@@ -1,5 +1,5 @@
-"""The recurrent operators of Paddle 1.x over sequences (lstm, lstmp, gru): a step for each place in the sequences, over those
-that are long enough, the longest first. Calls ops, so that gradients follow."""
+"""Recurrent operators of Paddle 1.x over LoD sequences (lstm, lstmp, gru): sorted by length, the sequences that are
+long enough advance together, one time step at a time. They call ops, so that gradients follow."""
 from .. import _core
 
 _ACTIVATIONS = {"identity": lambda x: x, "sigmoid": _core.sigmoid, "tanh": _core.tanh, "relu": _core.relu}

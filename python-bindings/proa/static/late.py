@@ -1,6 +1,5 @@
-"""An interpreter for programs that cannot be compiled ahead, since an attribute of an operator is known in the run
-alone (a fed axis) or they have control flow of Paddle 1.x. It calls their operators one by one. Uses append, scope
-and host_ops."""
+"""Interpreter for programs that cannot be compiled ahead: an attribute of an operator is known only when it runs (a fed
+axis), or there is control flow of Paddle 1.x. Executes operator by operator. Uses append, scope and host_ops."""
 import contextlib
 import re
 

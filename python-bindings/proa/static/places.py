@@ -1,4 +1,4 @@
-"""Places of static mode: lists of CPUs, and device_guard."""
+"""cpu_places, cuda_places, xpu_places, and device_guard for programs."""
 import contextlib
 import os
 

@@ -1,4 +1,4 @@
-"""Scopes: the values of variables by name, which programs read and write when they run."""
+"""Scopes: map names to the values of persistable variables, which programs read and write when they run."""
 import contextlib
 
 from .. import _core

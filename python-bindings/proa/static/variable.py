@@ -1,4 +1,4 @@
-"""Variables of a program: what data, create_parameter and create_global_var make, and what a variable can say."""
+"""Variable: the handle on a program's variable that data, create_parameter and create_global_var return."""
 
 from .. import _core
 from ..framework import mode, unique_name

@@ -1,4 +1,4 @@
-"""Argument forms, in-place writing, and in-place twins of compositions, for the tensor functions."""
+"""Helpers of the tensor functions: argument conversion, writing in place, and in-place variants of compositions."""
 import operator
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""Attributes of a tensor: its rank, shape, and kind of dtype."""
+"""rank, and the tests of a tensor's dtype: is_complex, is_floating_point, is_integer."""
 from .. import _core
 from ._tools import COMPLEX, FLOATING, INTEGER, dtype_name, need_tensor
 

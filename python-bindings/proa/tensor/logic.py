@@ -1,4 +1,4 @@
-"""Tests of tensors: equal, is_empty, is_tensor."""
+"""equal, is_empty and is_tensor; other comparisons are generated from the op table."""
 from .. import _core
 from ..framework import dims
 from ._tools import Tensor, need_tensor

@@ -1,5 +1,5 @@
-"""Shapes and places: split, tile, moveaxis, scatter_nd, unique, take_along_axis, views.
-Functions that are one op come from C."""
+"""Reshaping, splitting, gathering and scattering that is more than one op: split, tile, moveaxis, scatter_nd, unique,
+take_along_axis. Functions that are one op come from C."""
 from .. import _core
 from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
 from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin,

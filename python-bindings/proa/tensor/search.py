@@ -1,4 +1,4 @@
-"""Finding things: where, nonzero, sort, bucketize."""
+"""nonzero, where, sort and bucketize."""
 from .. import _core
 from ._tools import FLOATING, Tensor, dtype_name, is_number, overwrite
 

@@ -1,4 +1,4 @@
-"""paddle.utils: small tools for scripts, and the check of an installation."""
+"""paddle.utils: helpers for scripts (unique names, DLPack, downloads, nested structures), and run_check."""
 from ..framework import unique_name
 from . import config, dlpack, flags
 from .checks import require_version, run_check

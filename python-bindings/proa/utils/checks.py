@@ -1,4 +1,5 @@
-"""Does this installation work: paddle.utils.run_check, and the version that a script asks for."""
+"""paddle.utils.run_check, which tests the installation, and require_version, which checks the Paddle version that a
+script needs."""
 import re
 
 # the release of Paddle whose behavior Proa follows: what scripts mean when they ask for a version

@@ -1,4 +1,4 @@
-"""This build's features, as text."""
+"""show_config: version, build options and number of threads, as text."""
 from .. import _core
 
 

@@ -1,4 +1,4 @@
-"""A decorator for names that have a better one."""
+"""The decorator `deprecated`: says in docstring and warning which name replaces the decorated one."""
 import functools
 import warnings
 

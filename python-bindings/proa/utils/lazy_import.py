@@ -1,4 +1,4 @@
-"""Modules that a function needs only when it is called."""
+"""try_import: imports an optional module, with a helpful error if it is missing."""
 import importlib
 
 

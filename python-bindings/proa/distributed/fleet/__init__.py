@@ -1,5 +1,5 @@
-"""paddle.distributed.fleet: joining a job, and spreading a training over it. Parameter servers and the transforms of static
-programs are not there (docs/limits.md)."""
+"""paddle.distributed.fleet: joining a job, and distributed training of a model. Parameter servers and most transforms
+of static programs are missing (docs/limits.md)."""
 from . import base, data_generator, metrics, utils
 from .base.distributed_strategy import DistributedStrategy
 from .base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker

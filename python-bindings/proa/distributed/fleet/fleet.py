@@ -1,4 +1,4 @@
-"""Fleet: one object through which a script joins a job and spreads a training over it."""
+"""Fleet: the object through which a script joins a job and wraps model and optimizer for distributed training."""
 import os
 
 from ... import _core

@@ -1,4 +1,4 @@
-"""python -m proa.distributed.launch"""
+"""Entry point of python -m proa.distributed.launch, which starts the ranks of a job."""
 import sys
 
 from .main import main

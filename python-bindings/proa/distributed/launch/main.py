@@ -1,4 +1,5 @@
-"""The launcher: one process a rank, a log each, a store that outlives them, and an end for all when one fails."""
+"""The launcher: starts one process per rank with a log each, serves the store at which they meet, and ends all when one
+fails."""
 import argparse
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""group_sharded_parallel: stage 1 divides optimizer states, stage 2 gradients as well, stage 3 parameters, too."""
+"""group_sharded_parallel: stage 1 shards optimizer states, stage 2 also gradients, stage 3 also parameters."""
 import os
 
 from ... import _core

@@ -1,4 +1,4 @@
-"""fluid.contrib: what 2.1 documents of it."""
+"""fluid.contrib: the parts that Paddle 2.1 documents: mixed precision, quantization (slim), recurrent layers."""
 from ...static import amp as mixed_precision
 
 

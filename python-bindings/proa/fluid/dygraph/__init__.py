@@ -1,4 +1,4 @@
-"""fluid.dygraph: layers and the rest of eager execution, called with the arguments of Paddle 2.0."""
+"""fluid.dygraph: eager execution, with layers and functions that take the arguments of Paddle 2.0."""
 from ...jit import TracedLayer
 from ...nn import LayerDict, LayerList, ParameterList, Sequential
 from ...nn import Layer

@@ -1,4 +1,4 @@
-"""fluid.dygraph.checkpoint: state dicts in files."""
+"""fluid.dygraph.checkpoint: save_dygraph and load_dygraph, which save and load state dicts."""
 import os
 
 from ...framework.io import load, save

@@ -1,4 +1,4 @@
-"""fluid.dygraph.layers: the base of layers."""
+"""fluid.dygraph.layers: Layer, re-exported from paddle.nn."""
 from ...nn import Layer
 
 __all__ = ["Layer"]

@@ -1,4 +1,4 @@
-"""fluid.dygraph.nn: layers with the parameters of 2.0, over operators of that time."""
+"""fluid.dygraph.nn: layers with the signatures of Paddle 2.0, over the operators of that time."""
 import math
 
 from ... import _core

@@ -1,4 +1,4 @@
-"""fluid.dygraph.parallel: several processes."""
+"""fluid.dygraph.parallel: DataParallel and ParallelEnv under their 2.0 names, and prepare_context."""
 from ...distributed import DataParallel, ParallelEnv
 
 __all__ = ["DataParallel", "Env", "ParallelEnv", "prepare_context"]

@@ -1,4 +1,5 @@
-"""Detection."""
+"""fluid.layers.detection: object detection: anchors, box coding and matching, non-maximum suppression, RoI pooling,
+YOLO and SSD."""
 from ... import _core
 from ..layer_helper import one_op
 

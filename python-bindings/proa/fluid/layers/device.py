@@ -1,4 +1,4 @@
-"""fluid.layers.device: the places of a kind that there are."""
+"""fluid.layers.device: get_places, the list of this machine's CPU or GPU places."""
 from ...static.places import cpu_places, cuda_places
 
 __all__ = []

@@ -1,4 +1,4 @@
-"""Probability distributions."""
+"""fluid.layers.distributions: probability distributions with the methods of Paddle 1.x."""
 import math
 
 import numpy as np

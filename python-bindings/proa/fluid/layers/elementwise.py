@@ -1,4 +1,4 @@
-"""Operators on each element."""
+"""fluid.layers: elementwise functions and activations, with the signatures of Paddle 1.x."""
 from ... import _core
 from ...framework import mode
 from ...static.variable import Variable

@@ -1,5 +1,5 @@
-"""Operators on sequences and arrays that Paddle 1.x builds dynamic recurrent networks of. Programs with them are run operator
-by operator."""
+"""Operators on tensor arrays and rank tables, of which Paddle 1.x builds dynamic recurrent networks. Programs with them
+are interpreted operator by operator."""
 from ...static.late import core_name, late_of
 from ...static.program import default_main_program
 from ...static.variable import Variable

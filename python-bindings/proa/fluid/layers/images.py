@@ -1,4 +1,4 @@
-"""Pooling and resizing of images."""
+"""fluid.layers: pooling, resizing and resampling of images, with the signatures of Paddle 1.x."""
 from ... import _core
 from ..layer_helper import one_op
 

@@ -1,4 +1,4 @@
-"""Inputs of a program."""
+"""fluid.layers.io: data, the input variable of a program, and py_reader, the feeding queue of Paddle 1.x."""
 from ...framework import unique_name
 from ...static.program import default_main_program
 from ...static.variable import data as _data

@@ -1,4 +1,4 @@
-"""Losses."""
+"""fluid.layers.loss: losses with the signatures of Paddle 1.x."""
 from ... import _core
 from ...static.nn import nce
 from ..layer_helper import LayerHelper, one_op

@@ -1,4 +1,5 @@
-"""Layers with parameters, and products."""
+"""fluid.layers.nn: layer functions that create their parameters (fc, embedding, …), and other operators of Paddle 1.x
+on tensors and sequences."""
 from ... import _core
 from ...framework import mode
 from ...framework.random import program_seed

@@ -1,4 +1,4 @@
-"""Recurrent layers."""
+"""fluid.layers.rnn: recurrent layer functions (dynamic_lstm, gru_unit, …) and beam search."""
 from ...nn import BeamSearchDecoder, dynamic_decode
 from ...nn.decode import Decoder
 from .cells import (BasicDecoder, DecodeHelper, GRUCell, GreedyEmbeddingHelper, LSTMCell, RNNCell, SampleEmbeddingHelper,

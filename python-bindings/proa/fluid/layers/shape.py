@@ -1,4 +1,4 @@
-"""Shapes, selection and order."""
+"""fluid.layers: reshaping, slicing, gathering, scattering and padding, with the signatures of Paddle 1.x."""
 from ... import _core
 from ...tensor.array import TensorArray, tensor_array_to_tensor
 from ..layer_helper import one_op

@@ -1,4 +1,4 @@
-"""fluid.layers.utils: nested structures."""
+"""fluid.layers.utils: flatten, map_structure and pack_sequence_as for nested structures."""
 from ...utils import flatten, map_structure, pack_sequence_as
 
 

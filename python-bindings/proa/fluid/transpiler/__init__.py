@@ -1,4 +1,4 @@
-"""fluid.transpiler: data parallelism of programs (collective); nothing is left to do for memory."""
+"""fluid.transpiler: rewrites programs for data parallelism; memory_optimize and release_memory do nothing."""
 
 __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "HashName", "RoundRobin", "collective", "distribute_transpiler",
            "memory_optimize", "ps_dispatcher", "release_memory"]

@@ -1,4 +1,5 @@
-"""paddle.incubate.nn: layers and functions that Paddle fuses on GPUs, composed of ops; programs fuse what they find."""
+"""paddle.incubate.nn: layers and functions that Paddle fuses on GPUs, here composed of ops, which a program's passes
+fuse."""
 from . import functional
 from .layers import (FusedBiasDropoutResidualLayerNorm, FusedDropoutAdd, FusedEcMoe, FusedFeedForward,
                      FusedLinear, FusedMultiHeadAttention, FusedTransformerEncoderLayer)

@@ -1,4 +1,4 @@
-"""paddle.jit.dy2static.convert_call_func: what converted code calls in place of a function."""
+"""paddle.jit.dy2static.convert_call_func: functions that converted code calls in place of the user's functions."""
 from .runtime.calls import CONVERSION_OPTIONS, ConversionOptions, call
 
 __all__ = ["convert_call"]

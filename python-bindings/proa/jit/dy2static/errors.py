@@ -1,4 +1,4 @@
-"""Refusals of the conversion, and how errors name the user's own line."""
+"""Errors for code that cannot be converted, and how errors name the user's own line."""
 import linecache
 import os
 

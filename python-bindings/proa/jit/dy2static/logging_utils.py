@@ -1,5 +1,5 @@
-"""paddle.jit.dy2static.logging_utils: what conversion tells, through a logger of its own and on stdout. May use the
-standard library alone."""
+"""paddle.jit.dy2static.logging_utils: log messages of the conversion, through a logger and on stdout. Uses the standard
+library only."""
 import logging
 import os
 

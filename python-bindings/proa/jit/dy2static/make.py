@@ -1,4 +1,4 @@
-"""Small makers of syntax trees, so that rewriting reads like what it writes."""
+"""Short constructors of ast nodes for the rewriting passes."""
 import ast
 
 from .names import OWN

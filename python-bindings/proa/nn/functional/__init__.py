@@ -1,4 +1,4 @@
-"""paddle.nn.functional: what layers compute, as functions.
+"""paddle.nn.functional: layers' computations as functions without parameters of their own.
 
 Functions that are exactly one op come from the op table; the modules here hold those that do more.
 """

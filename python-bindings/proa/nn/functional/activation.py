@@ -1,4 +1,4 @@
-"""Activations that prepare their arguments; those that are one op come from the op table, with what they check."""
+"""Activations that convert arguments first; activations that are a single op are generated from the op table."""
 from ... import _core
 from ...framework.dims import alike, differ, known
 from ...tensor._tools import overwrite

@@ -1,4 +1,4 @@
-"""Distances between rows."""
+"""pairwise_distance: the p-norm of differences of rows."""
 from ... import _core
 
 

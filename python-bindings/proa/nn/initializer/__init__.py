@@ -1,4 +1,4 @@
-"""paddle.nn.initializer: how a new parameter gets its first values."""
+"""paddle.nn.initializer: initial values of parameters."""
 from .draw import (KaimingNormal, KaimingUniform, Normal, TruncatedNormal, Uniform, XavierNormal,
                    XavierUniform, calculate_gain)
 from .exact import Assign, Bilinear, Constant, Dirac, Orthogonal

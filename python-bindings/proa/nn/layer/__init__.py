@@ -1,4 +1,4 @@
-"""paddle.nn.layer: the layers, which paddle.nn names, too."""
+"""paddle.nn.layer: all layer classes, which paddle.nn re-exports."""
 from .activation import (CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, Hardswish,
                          Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Maxout, Mish, PReLU, ReLU, ReLU6, RReLU,
                          Sigmoid, Silu, Softmax, Softmax2D, Softplus, Softshrink, Softsign, Swish, Tanh,

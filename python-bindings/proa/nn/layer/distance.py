@@ -1,4 +1,4 @@
-"""Distances between rows, as layers."""
+"""PairwiseDistance: the p-norm of differences of rows, as a layer."""
 from .. import functional as F
 from .stored import stored
 

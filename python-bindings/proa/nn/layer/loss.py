@@ -1,4 +1,4 @@
-"""Layers of losses. Each is a line where it only holds what its function takes."""
+"""Loss layers. Most only store the arguments of their function and are one line."""
 from .. import functional as F
 from .layers import Layer
 from .stored import stored

@@ -1,4 +1,5 @@
-"""Layers that store settings and hand them to one function: a class made of the function's signature and description."""
+"""Factory of layers that store settings and pass them to one function: the class is made from the function's signature
+and description."""
 import inspect
 
 from ..functional._args import reduction_of

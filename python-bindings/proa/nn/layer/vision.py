@@ -1,4 +1,4 @@
-"""Layers that move values between channels and pixels."""
+"""PixelShuffle, PixelUnshuffle, ChannelShuffle: layers that move values between channels and pixels."""
 from .. import functional as F
 from .layers import Layer
 

@@ -1,4 +1,4 @@
-"""paddle.nn.quant: layers of quantization."""
+"""paddle.nn.quant: layers of quantized models."""
 from . import qat
 from .functional_layers import (FloatFunctionalLayer, add, concat, divide, flatten, matmul, multiply, reshape, subtract,
                                 transpose)

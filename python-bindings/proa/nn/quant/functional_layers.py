@@ -1,4 +1,4 @@
-"""Functions as layers, so that quantizers can be put around them."""
+"""Functions (add, reshape, …) as layers, so that quantizers can be attached to their inputs and outputs."""
 from ... import tensor as functions
 from ..layer.layers import Layer
 

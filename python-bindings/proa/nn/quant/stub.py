@@ -1,4 +1,4 @@
-"""Places in a network where a quantizer can be put: Stub, and what quantization makes of it."""
+"""Stub: a placeholder layer at which quantization inserts a quantizer; and the layer that replaces it."""
 from ..layer.layers import Layer
 
 __all__ = ["QuanterStub", "Stub"]

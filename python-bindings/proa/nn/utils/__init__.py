@@ -1,4 +1,4 @@
-"""paddle.nn.utils: weights kept in other forms, parameters as one vector, gradients clipped in place."""
+"""paddle.nn.utils: weight and spectral normalization, parameters as one vector, in-place gradient clipping."""
 from .clip_grad import clip_grad_norm_, clip_grad_value_
 from .spectral_norm_hook import spectral_norm
 from .transform_parameters import parameters_to_vector, vector_to_parameters

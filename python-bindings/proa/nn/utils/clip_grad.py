@@ -1,4 +1,4 @@
-"""clip_grad_norm_ and clip_grad_value_: they change the gradients of the parameters given."""
+"""clip_grad_norm_ and clip_grad_value_: clip the gradients of given parameters in place."""
 from ... import _core
 
 

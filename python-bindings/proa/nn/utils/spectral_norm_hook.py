@@ -1,4 +1,4 @@
-"""spectral_norm: a weight divided by its largest singular value, which power iteration follows."""
+"""spectral_norm: divides a layer's weight by its largest singular value, estimated by power iteration."""
 from ... import _core
 
 

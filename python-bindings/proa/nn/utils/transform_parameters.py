@@ -1,4 +1,4 @@
-"""Parameters as one vector, and back."""
+"""parameters_to_vector and vector_to_parameters: parameters as one flat vector, and back."""
 import math
 
 from ... import _core

@@ -1,4 +1,4 @@
-"""weight_norm: a weight kept as magnitude g and direction v, put together before each forward."""
+"""weight_norm: stores a weight as magnitude g and direction v, and recomputes it before each forward."""
 from ... import _core
 
 _EPSILON = 1e-12

@@ -1,4 +1,4 @@
-"""ImperativePTQ: quantization of a model's layers by samples."""
+"""ImperativePTQ: post-training quantization of a model's layers from calibration samples."""
 import copy
 
 from ... import nn

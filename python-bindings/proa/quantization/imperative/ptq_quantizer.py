@@ -1,4 +1,4 @@
-"""Quantizers of ImperativePTQ: what thresholds follow from samples."""
+"""Quantizers of ImperativePTQ: compute thresholds from calibration samples."""
 import abc
 
 from ..program.thresholds import cal_kl_threshold, percentile_threshold

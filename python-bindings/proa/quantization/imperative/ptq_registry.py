@@ -1,4 +1,4 @@
-"""The layers that ImperativePTQ observes, and those that it quantizes."""
+"""PTQRegistry: the layer types that ImperativePTQ observes, and those that it quantizes."""
 from ... import nn
 from ...nn import quant
 from ...nn.quant import quant_layers

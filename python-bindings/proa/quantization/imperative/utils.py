@@ -1,4 +1,4 @@
-"""Layers by the names that quantization knows them by, and walks over models."""
+"""Layer types by quantization's names, and search and replacement of sublayers."""
 from ... import nn
 from ...nn import quant
 from ...nn.quant import quant_layers

@@ -1,4 +1,4 @@
-"""Observers of quantization after training."""
+"""Observers of post-training quantization: layers that find scales."""
 from .abs_max import AbsmaxObserver
 from .groupwise import GroupWiseWeightObserver
 

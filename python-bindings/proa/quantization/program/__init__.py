@@ -1,1 +1,1 @@
-"""Programs as descriptions that are quantized: thresholds from samples, edits, files."""
+"""Quantization of saved programs: calibration thresholds, rewriting, reading and writing."""

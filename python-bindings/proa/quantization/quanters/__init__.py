@@ -1,4 +1,4 @@
-"""Quanters of quantization-aware training."""
+"""Quanters (fake quantizers) of quantization-aware training."""
 from .abs_max import FakeQuanterWithAbsMaxObserver
 
 __all__ = ["FakeQuanterWithAbsMaxObserver"]

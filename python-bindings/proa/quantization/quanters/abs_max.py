@@ -1,4 +1,4 @@
-"""A fake quantizer by a moving average of largest magnitudes."""
+"""FakeQuanterWithAbsMaxObserver: a fake quantizer whose scale is a moving average of largest magnitudes."""
 from ...nn.quant.quant_layers import FakeQuantMovingAverageAbsMax
 from ..base_quanter import BaseQuanter
 from ..factory import QuanterFactory

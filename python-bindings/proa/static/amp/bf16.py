@@ -1,4 +1,4 @@
-"""paddle.static.amp.bf16: bfloat16 for programs; no loss needs scaling."""
+"""paddle.static.amp.bf16: bfloat16 mixed precision for programs; it needs no loss scaling."""
 import contextlib
 
 from .lists import AutoMixedPrecisionLists

@@ -1,4 +1,4 @@
-"""paddle.static.nn: layers as functions, which make their parameters, control flow, and sequences."""
+"""paddle.static.nn: layer functions that create their parameters, control flow, and sequence operators."""
 from ..host import py_func
 from ..variable import create_parameter
 from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,

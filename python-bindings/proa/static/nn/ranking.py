@@ -1,4 +1,5 @@
-"""Layers of ranking models: features normalized by statistics of the whole training, and tables of many rows."""
+"""Layers of ranking models: data_norm, which normalizes features by statistics of the whole training, and sparse
+embeddings."""
 from ... import _core
 from ...framework import unique_name
 from ...framework.dims import differ

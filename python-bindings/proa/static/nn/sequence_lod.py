@@ -1,5 +1,5 @@
-"""Operators on sequences of different lengths in the rows of one tensor, one after another. The offsets at which they begin
-are variables of their own, one a level, fed with the tensor; the functions here read those of inputs and make those of results."""
+"""Operators on LoD sequences: rows of several sequences, concatenated in one tensor. Their offsets are variables of
+their own, one a level, fed with the tensor; the functions here read those of inputs and create those of results."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...framework.parameter import make_parameter

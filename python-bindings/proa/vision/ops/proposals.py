@@ -1,4 +1,4 @@
-"""Proposals of two-stage detectors, and suppression by a matrix of overlaps."""
+"""generate_proposals and distribute_fpn_proposals of two-stage detectors, and matrix_nms."""
 from ... import _core
 from ...framework import mode
 

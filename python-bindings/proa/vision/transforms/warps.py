@@ -1,4 +1,4 @@
-"""RandomAffine, RandomPerspective, RandomErasing: drawn anew for every image."""
+"""RandomAffine, RandomPerspective, RandomErasing: transforms with parameters drawn anew for every image."""
 import math
 import numbers
 import random

@@ -1,4 +1,4 @@
-"""Parts of fleet: strategies, roles, topologies."""
+"""Parts of fleet: DistributedStrategy, role makers, topologies."""
 from .distributed_strategy import DistributedStrategy
 from .role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
 from .topology import CommunicateTopology, HybridCommunicateGroup, ParallelMode

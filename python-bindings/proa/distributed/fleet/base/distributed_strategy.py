@@ -1,4 +1,4 @@
-"""DistributedStrategy: a message of switches and settings, read and written in Paddle's own text format."""
+"""DistributedStrategy: switches and settings of distributed training, read and written in Paddle's text format."""
 from ....utils.flags import get_flags
 from ....static.compiler import BuildStrategy, ExecutionStrategy
 from .strategy_fields import MESSAGES, StrategyMessage

@@ -1,4 +1,4 @@
-"""Layers and models that are divided among processes."""
+"""Tensor-parallel layers, pipeline models, and wrappers of models."""
 from .parallel_layers import ColumnParallelLinear, ParallelCrossEntropy, RowParallelLinear, VocabParallelEmbedding
 from .pipeline_layer import LayerDesc, PipelineLayer, SharedLayerDesc
 from .pipeline_parallel import PipelineParallel

@@ -1,5 +1,5 @@
-"""Sends tensors between neighboring pipeline stages (the last is a neighbor of the first); shape and dtype go ahead
-of each. Activations and gradients travel in groups of their own, so that neither waits for the other."""
+"""Point-to-point communication of neighboring pipeline stages (the last is a neighbor of the first); shape and dtype
+precede each tensor. Activations and gradients use separate groups, so that neither waits for the other."""
 import numpy as np
 
 from .... import _core

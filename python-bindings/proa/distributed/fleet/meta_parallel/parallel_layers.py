@@ -1,4 +1,4 @@
-"""Layers whose weight is divided among the ranks of a model."""
+"""Tensor-parallel layers: their weights are split among the ranks of a model."""
 from .... import _core
 from ....nn.layer.layers import Layer
 from .random import get_rng_state_tracker

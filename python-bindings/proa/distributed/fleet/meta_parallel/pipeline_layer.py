@@ -1,4 +1,4 @@
-"""A model as a list of layers, cut into the parts of a pipeline; a process builds those of its own stage alone."""
+"""PipelineLayer: a model as a list of layers, split into pipeline stages; a process builds only its own stage."""
 import re
 
 from .... import _core

@@ -1,4 +1,4 @@
-"""fleet.metrics: metrics over all processes."""
+"""fleet.metrics: metrics summed over all processes."""
 from .metric import acc, auc, mae, max, min, mse, rmse, sum
 
 __all__ = ["acc", "auc", "mae", "max", "min", "mse", "rmse", "sum"]

@@ -1,4 +1,4 @@
-"""fleet.utils: recompute, file systems."""
+"""fleet.utils: recompute (activation checkpointing), and local and HDFS file systems."""
 from .fs import HDFSClient, LocalFS
 from .recompute import recompute, recompute_sequential
 

@@ -1,4 +1,4 @@
-"""recompute: activations of a function are not kept; backward runs it again."""
+"""recompute (activation checkpointing): a function's activations are not stored; backward runs it again."""
 import contextlib
 import warnings
 

@@ -1,4 +1,4 @@
-"""Symbolic or not: the questions and conversions that every construct needs."""
+"""Helpers of all constructs: is a value symbolic (a program's variable), and conversions between both kinds."""
 from .... import _core
 
 Tensor = _core.Tensor
