@@ -25,7 +25,7 @@ static proa_status call(const char *op, void *args)
     return proa_call_from(PROA_DOOR_RUN, proa_find_op(op), args);
 }
 
-/* Each in place: elementwise kernels take an output that is their input. */
+/* Applied in place: elementwise kernels accept their input as output. */
 #define APPLY(name, ...)                           \
     do {                                           \
         proa_##name##_args apply_ = {__VA_ARGS__}; \

@@ -1,4 +1,5 @@
-/* Portable kernels of loss scaling. May use core, kernels and ops. */
+/* CPU kernels of loss scaling: unscaling gradients with a check for infinities, and the update of the scale.
+ * May use core, kernels and ops. */
 #include "impl/amp.h"
 
 #include "kernels/rowwise.h"

@@ -19,7 +19,7 @@ __global__ void unscale_kernel(cuda_list<1> l, const char *scale, proa_dtype sca
             cuda_some_write<X>(l.at[0][piece.i], d, at, (int)n, x);
         }
     }
-    if (!(probe == 0)) *found = 1; /* whoever writes writes the same */
+    if (!(probe == 0)) *found = 1; /* all threads that write write the same value */
 }
 
 CUDA_KERNEL_EITHER(check_finite_and_unscale, true)
@@ -44,7 +44,7 @@ CUDA_KERNEL_EITHER(check_finite_and_unscale, true)
     return PROA_OK;
 }
 
-/* Zeroes what has infinities. */
+/* Zeroes the gradients if an infinite one was found. */
 __global__ void zero_found_kernel(cuda_list<1> l, const uint8_t *found)
 {
     if (!*found) return;

@@ -17,7 +17,7 @@ static proa_status list_in_place(const char *op, proa_tensors xs, proa_metas *ou
     return PROA_OK;
 }
 
-/* One element of the given kind. */
+/* Checks that t has one element of a dtype for which `fits` is true. */
 static proa_status one(const char *op, const char *name, const proa_tensor *t, bool fits, const char *what)
 {
     if (fits && rows_dims_agree(t->numel, 1)) return PROA_OK;

@@ -36,7 +36,7 @@ proa_status array_create_infer(const proa_array_create_args *a, proa_array_creat
     return PROA_OK;
 }
 
-/* Whether x can be an item: an array that has none takes any. */
+/* Checks that x fits the array's items; an empty array takes any x. */
 static proa_status check_item(const proa_tensor *array, const proa_tensor *x)
 {
     bool same = array->ndim == x->ndim + 1;
@@ -78,7 +78,7 @@ proa_status array_write_grad_infer(const proa_array_write_grad_args *a, proa_arr
     return PROA_OK;
 }
 
-/* As long as d_out, and zero where item `index` is. */
+/* The gradient has d_out's length, with zeros at item `index`. */
 proa_status array_write_grad_vjp(const proa_array_write_grad_args *a, proa_array_write_grad_grads *g)
 {
     proa_tensor *zero = proa_full(proa__shape_like(a->d_out), 0, .dtype = (proa_dtype)a->d_out->dtype);
@@ -182,7 +182,7 @@ proa_status array_to_tensor_vjp(const proa_array_to_tensor_args *a, proa_array_t
 
 /* ---- in Paddle's files ---- */
 
-/* Paddle's arrays come into being with their variable; no op of a file is called so. */
+/* Paddle creates an array with its variable; no op in a file has this name. */
 proa_status array_create_read(proa_wire_reader *r) { return proa_wire_result(r, "Out", proa_array_create()); }
 
 proa_status array_create_write(const void *args, proa_wire_writer *w)

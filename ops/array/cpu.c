@@ -22,7 +22,7 @@ static bool is_item(const proa_tensor *array, const proa_tensor *x)
 
 static proa_status place_of(const proa_tensor *index, int64_t *at)
 {
-    *at = proa_item_int(index); /* waits for a device */
+    *at = proa_item_int(index); /* waits if the index is on a device */
     return proa_error();
 }
 

@@ -1,4 +1,4 @@
-/* Shapes and rule of attention. May use core, kernels and public ops. */
+/* Shape inference and gradient rule (vjp) of attention. May use core, kernels and public ops. */
 #include "impl/attention.h"
 
 #include "kernels/rowwise.h"

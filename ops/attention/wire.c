@@ -62,7 +62,7 @@ static proa_tensor *sum(proa_wire_writer *w, proa_tensor *x, proa_tensor *y)
                                                                                                       : NULL;
 }
 
-/* Adds a large negative number above the diagonal that ends in the last key. */
+/* Adds a large negative number above the diagonal that ends at the last key (causal mask). */
 static proa_tensor *causal(proa_wire_writer *w, proa_tensor *scores, int64_t queries, int64_t keys)
 {
     if (!scores) return NULL;

@@ -4,7 +4,7 @@
 
 #include "ops/collective/group.h"
 
-/* The table's reductions and the group's are the same, in the same order. */
+/* The op table's reductions and the group's have the same order. */
 _Static_assert((int)PROA_REDUCE_TYPE_SUM == (int)PROA_REDUCE_SUM &&
                    (int)PROA_REDUCE_TYPE_MAX == (int)PROA_REDUCE_MAX &&
                    (int)PROA_REDUCE_TYPE_MIN == (int)PROA_REDUCE_MIN &&
@@ -200,7 +200,7 @@ PROA_KERNEL_ANYWHERE(barrier_cpu, barrier)
 
 /* ---- rings ----------------------------------------------------------------------------- */
 
-/* The ranks' endpoints in their order: one's own is number `rank`, the others keep theirs. */
+/* Lists the ranks' endpoints in order: this rank's own replaces entry `rank`, the others stay. */
 PROA_KERNEL_ANYWHERE(gen_ring_id_cpu, gen_ring_id)
 {
     PROA_SCOPED;

@@ -51,7 +51,7 @@ static proa_status check_rows(const char *op, const proa_tensor *x, int64_t want
                          "is %s; expected the %lld rows of %s", proa__tensor_text(x), (long long)want, by);
 }
 
-/* Rows of this rank's experts between the order by rank and the order by expert. */
+/* Moves the rows of this rank's experts between the order by rank and the order by expert. */
 static void regroup(const exchange *e, char *by_rank, char *by_expert, bool to_expert)
 {
     for (int64_t i = 0; i < e->experts; i++) {
@@ -111,7 +111,7 @@ static proa_tensor *gathered(const proa_global_gather_args *a)
     return proa_return(out);
 }
 
-/* The op's output, in the size that the counts say. */
+/* Creates the op's output with the size that the counts give, and fills it. */
 static proa_status hand_out(const void *args, const char *op, const proa_tensor *result)
 {
     if (!result) return proa_error();

@@ -22,7 +22,8 @@ static inline __attribute__((unused)) int64_t rank_in(const char *op, int64_t gr
     return rank >= 0 ? rank : g ? g->rank : -1;
 }
 
-/* The group of a call that says how many ranks it expects (0: it does not), and which one this is (−1). */
+/* The group of a call, after checks of the number of ranks that it expects (0: not given) and of this
+ * process's rank (−1: not given). */
 static inline __attribute__((unused)) proa_group *group_as(const char *op, int64_t group, int64_t rank,
                                                            int64_t nranks)
 {

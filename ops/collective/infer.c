@@ -13,7 +13,8 @@ static proa_status check_root(const char *op, const char *argument, int64_t grou
                          "is %lld; expected a rank below %d", (long long)root, g->size);
 }
 
-/* A program that is loaded for its text may name ranks that this job lacks: the run finds out. */
+/* True for variables of programs, whose ranks are checked when they run: a loaded program may name ranks that
+ * this job lacks. */
 static bool symbolic(const proa_tensor *x) { return x->flags & PROA_T_SYMBOLIC; }
 
 proa_status collective_broadcast_infer(const proa_broadcast_args *a, proa_broadcast_metas *m)
@@ -30,7 +31,7 @@ proa_status reduce_to_infer(const proa_reduce_to_args *a, proa_reduce_to_metas *
     return PROA_OK;
 }
 
-/* One dim of m times the number of ranks. */
+/* Multiplies one dim of m by the number of ranks. */
 static proa_status join(const char *op, const proa_tensor *x, int dim, int64_t group, int64_t nranks,
                         proa_meta *m)
 {
@@ -49,7 +50,7 @@ static proa_status join(const char *op, const proa_tensor *x, int dim, int64_t g
     return PROA_OK;
 }
 
-/* One dim of m divided by the number of ranks. */
+/* Divides one dim of m by the number of ranks. */
 static proa_status divide(const char *op, const proa_tensor *x, int dim, int64_t group, int64_t nranks,
                           proa_meta *m)
 {

@@ -29,8 +29,8 @@ proa_status all_reduce_vjp(const proa_all_reduce_args *a, proa_all_reduce_grads 
     return proa_error();
 }
 
-/* The groups' sums know real numbers: complex ones go as two parts. nranks < 0: every rank gets the whole
- * sum. */
+/* Sums d over the group's ranks; complex numbers as pairs, since groups sum real numbers only. nranks < 0:
+ * every rank gets the whole sum. */
 static proa_tensor *summed(proa_tensor *d, int64_t group, int64_t nranks)
 {
     if (!d) return NULL;
@@ -51,14 +51,14 @@ static proa_tensor *only_on(proa_tensor *d, const char *op, int64_t group, int64
     return g->rank == rank ? d : proa_full_like(d, 0);
 }
 
-/* Everything flows back to the source; the others' tensors were not looked at. */
+/* The source rank gets the sum of all gradients; the other ranks' inputs were not used. */
 proa_status broadcast_vjp(const proa_broadcast_args *a, proa_broadcast_grads *g)
 {
     if (g->want_x) g->d_x = only_on(summed(g->d_out, a->group, -1), "broadcast", a->group, a->src);
     return proa_error();
 }
 
-/* Only dst has a result; elsewhere out is x, of which nothing is known. */
+/* All ranks get the gradient of dst, the only rank that has the result. */
 proa_status reduce_to_vjp(const proa_reduce_to_args *a, proa_reduce_to_grads *g)
 {
     if (!g->want_x || !linear("reduce_to", a->op)) return proa_error();

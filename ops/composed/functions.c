@@ -9,7 +9,7 @@
 
 /* ---- activations and fused elementwise ops ---------------------------------------------------- */
 
-/* log(1 + e^x), x cut to ± threshold first. */
+/* log(1 + e^x), with x clamped to ± threshold. */
 proa_status soft_relu_read(proa_wire_reader *r)
 {
     double end = proa_wire_float(r, "threshold", 40);
@@ -118,7 +118,7 @@ proa_status space_to_depth_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa_reshape(turned, PROA_INTS(-1, c * b * b, h / b, w / b)));
 }
 
-/* Y with pad_value behind each dim, up to X's shape. */
+/* Y padded with pad_value at the end of each dim, to X's shape. */
 proa_status pad_constant_like_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y");
@@ -189,7 +189,7 @@ proa_status fsp_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa__times(product, 1 / pixels, 0));
 }
 
-/* Σ_j x[i + j − N/2] · y[j], x read in a circle. */
+/* Circular convolution: Σ_j x[i + j − N/2] · y[j], with x indexed modulo its length. */
 proa_status conv_shift_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *y = proa_wire_input(r, "Y"), *sum = NULL;
@@ -297,7 +297,7 @@ static proa_tensor *normalized(proa_tensor *v, double eps)
     return proa_divide(v, proa__times(proa_sqrt(proa_sum(proa_square(v))), 1, eps));
 }
 
-/* Weight / σ, its largest singular value by power iterations on u and v, which are constants to it. */
+/* Weight / σ, with σ its largest singular value by power iterations on u and v, which count as constants. */
 proa_status spectral_norm_read(proa_wire_reader *r)
 {
     proa_tensor *weight = proa_wire_input(r, "Weight"), *u = proa_wire_input(r, "U"),

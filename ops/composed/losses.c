@@ -48,7 +48,7 @@ proa_status margin_rank_loss_read(proa_wire_reader *r)
                             proa__as_number(proa_greater_than(out, proa__constant(out, 0)), out));
 }
 
-/* A vector as a column, or a column as a vector, whichever the label is. */
+/* Reshapes a vector to a column or back, to match the label. */
 static proa_tensor *as_label(proa_tensor *x, const proa_tensor *label)
 {
     if (!x || !label || x->ndim == label->ndim) return x;
@@ -149,7 +149,7 @@ proa_status cos_sim_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa_divide(dot, proa_multiply(x_norm, y_norm)));
 }
 
-/* Focal loss of sigmoid(x) against classes that count from 1; 0 is background, and −1 is left out. */
+/* Focal loss of sigmoid(x) with classes numbered from 1; 0 is background, and −1 is ignored. */
 proa_status sigmoid_focal_loss_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *label = proa_wire_input(r, "Label"),
@@ -185,7 +185,7 @@ proa_status teacher_student_sigmoid_loss_read(proa_wire_reader *r)
     return proa_wire_result(r, "Y", proa_where(proa_less_than(label, proa__constant(label, -1)), plain, out));
 }
 
-/* ½ |x − its class's centre|²; the centres move towards their members' mean. */
+/* ½ |x − center of its class|²; the centers move towards the means of their members. */
 proa_status center_loss_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *label = proa_wire_input(r, "Label");

@@ -10,7 +10,7 @@ extern const proa_op proa__op_bincount;
 
 enum { PIECE = 256 };
 
-/* The least and greatest of x, NaN left out; false if there is none. */
+/* Minimum and maximum of x, without NaN; false if there is no number. */
 static bool range_of(const proa_tensor *x, double *low, double *high)
 {
     double v[PIECE];
@@ -32,7 +32,7 @@ PROA_KERNEL(histogram_cpu, histogram)
     const proa_tensor *x = a->input;
     int64_t *count = (int64_t *)(void *)a->out->data, item = (int64_t)proa_dtype_size((proa_dtype)x->dtype);
     double low = (double)a->min, high = (double)a->max, v[PIECE];
-    bool single = x->dtype >= PROA_F16 && x->dtype <= PROA_F32; /* borders between bins fall as Paddle's */
+    bool single = x->dtype >= PROA_F16 && x->dtype <= PROA_F32; /* bin edges in float32, as Paddle's */
     memset(count, 0, (size_t)a->bins * sizeof *count);
     if (a->min == a->max && !range_of(x, &low, &high)) return PROA_OK;
     if (!isfinite(low) || !isfinite(high))

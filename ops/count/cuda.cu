@@ -18,7 +18,7 @@ struct count_wider {
     }
 };
 
-/* The least and greatest element that a block sees, NaN left out. */
+/* Minimum and maximum of the elements of one block, without NaN. */
 __global__ void count_range_kernel(const char *x, proa_dtype dtype, int64_t item, int64_t n,
                                    count_range *part)
 {
@@ -31,7 +31,7 @@ __global__ void count_range_kernel(const char *x, proa_dtype dtype, int64_t item
     if (threadIdx.x == 0) part[blockIdx.x] = r;
 }
 
-/* Waits; low > high: there is no number. */
+/* Copies the range to the host, which waits. low > high: there is no number. */
 static proa_status range_of(cuda_context *c, const cuda_tensor &x, count_range *r)
 {
     count_range part[COUNT_BLOCKS];
@@ -56,7 +56,7 @@ struct histogram_plan {
     proa_dtype dtype;
     int64_t item, n, bins, *count;
     double low, high;
-    bool single; /* borders between bins fall as Paddle's */
+    bool single; /* bin edges in float32, as Paddle's */
     CUDA_MEMBER int64_t bin(double v) const
     {
         if (!(v >= low && v <= high)) return -1;
@@ -66,7 +66,7 @@ struct histogram_plan {
     }
 };
 
-/* A block counts in its own memory where there is space. */
+/* Counts in shared memory if the bins fit into it. */
 __global__ void histogram_kernel(histogram_plan p)
 {
     __shared__ unsigned long long count[COUNT_SHARED];
@@ -135,7 +135,7 @@ __global__ void bincount_keys_kernel(bincount_plan p, cuda_order o)
     for (CUDA_EACH(i, p.n)) o.put_key(i, (uint64_t)p.at(i));
 }
 
-/* One more than the greatest number; waits, which also tells of a negative one. */
+/* 1 + the largest number; waits, and reports a negative number. */
 static proa_status length_of(cuda_context *c, const bincount_plan &p, int64_t *length)
 {
     *length = 0;

@@ -40,7 +40,8 @@ PROA_KERNEL_ANYWHERE(full_cpu, full) { return fill_all(a->out, &a->fill_value); 
 PROA_KERNEL_ANYWHERE(full_like_cpu, full_like) { return fill_all(a->out, &a->fill_value); }
 PROA_KERNEL_ANYWHERE(fill_cpu, fill) { return fill_all(a->out, &a->value); }
 
-/* Results of which the host computes every element go to a device as they are: `job` sees host memory. */
+/* Results that the host computes entirely, also for a device: `job` writes host memory, which is then
+ * copied. */
 typedef struct host_job {
     char *data;
     void *memory; /* of its own, to be copied to the device; NULL: the output's */
@@ -90,7 +91,7 @@ static void range_part(int64_t begin, int64_t end, void *context)
             proa__convert(j->dtype, j->data + i * item, PROA_I64, integers, n);
             continue;
         }
-        /* the far half of a linspace counts back from its end, so that both ends are exact */
+        /* the second half of a linspace is computed from the end, so that both ends are exact */
         for (int64_t k = 0; k < n; k++) {
             int64_t at = i + k;
             bool near = j->last < 0 || at < (j->last + 1) / 2;

@@ -23,7 +23,8 @@ static proa_ints read_shape(proa_wire_reader *r, int64_t *zeros)
     return proa_wire_ints(r, "shape");
 }
 
-/* Value by str_value (which wins; "inf", "nan" and integers above 2^53 included) or value. */
+/* The value of str_value, which takes precedence ("inf", "nan" and integers above 2^53 included), or of
+ * value. */
 static proa_scalar read_value(proa_wire_reader *r, proa_dtype d)
 {
     const char *text = proa_wire_string(r, "str_value", "");

@@ -21,13 +21,13 @@ struct crf_chains {
     __host__ __device__ __forceinline__ int64_t rows() const { return length ? n * steps : of.rows; }
 };
 
-/* Takes a chain's labels for checked: one that is no tag counts as the first. */
+/* A checked label; one out of range counts as tag 0. */
 CUDA_FN int64_t crf_tag(const crf_chains &w, const int64_t *label, int64_t row)
 {
     return lod_clamped(label[row], 0, w.tags - 1);
 }
 
-/* label: NULL where any will do. */
+/* label NULL: checks lengths only. */
 __global__ void crf_check_kernel(crf_chains w, const int64_t *label, cuda_fault *fault, const char *op)
 {
     for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
@@ -66,7 +66,7 @@ static proa_status crf_clear(cuda_context *c, const cuda_tensor &t)
 
 /* ---- decoding -------------------------------------------------------------------------- */
 
-/* Viterbi's recursion; of equal ways, that through the first tag. */
+/* Viterbi's recursion; ties take the lowest tag. */
 template <class T>
 __global__ void crf_decode_kernel(crf_chains w, const T *x, const T *weights, const int64_t *label, T *best,
                                   int64_t *before, int64_t *path)
@@ -133,7 +133,7 @@ template <class T> __global__ void crf_exp_kernel(const T *x, T *to, int64_t n)
     for (CUDA_EACH(i, n)) to[i] = exp(x[i]);
 }
 
-/* Sums over the tags are taken by all threads of the block. */
+/* All threads of the block sum over the tags together. */
 template <class T>
 __global__ void crf_forward_kernel(crf_chains w, const T *x, const T *weights, const T *exps,
                                    const int64_t *label, T *alpha, T *x_exps, T *cost)

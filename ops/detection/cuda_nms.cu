@@ -3,7 +3,7 @@
  * once, for the sizes of the results. */
 #include "devices/cuda/sort.h"
 
-/* Intersection over union; sides count `more`. */
+/* Intersection over union; `more` is added to each side length. */
 template <class T> CUDA_FN T nms_overlap(const T *a, const T *b, T more)
 {
     if (b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1]) return 0;
@@ -25,7 +25,7 @@ static proa_status nms_output(cuda_context *c, const void *args, int index, cons
 
 /* ---- nms ------------------------------------------------------------------------------- */
 
-/* Bit j of word w of box i: it removes box 64 · w + j, which stands behind it. */
+/* Bit j of word w of box i: box i suppresses box 64 · w + j, which has a lower score. */
 template <class T>
 __global__ void nms_bits_kernel(const T *boxes, int64_t n, int64_t words, T threshold, uint64_t *bits)
 {
@@ -39,7 +39,7 @@ __global__ void nms_bits_kernel(const T *boxes, int64_t n, int64_t words, T thre
     }
 }
 
-/* One block: the numbers of those that stay behind `kept`'s first entry, which is how many. */
+/* One block: writes the number of remaining boxes to kept[0], and their indices behind it. */
 __global__ void nms_keep_kernel(const uint64_t *bits, int64_t n, int64_t words, uint64_t *gone, int64_t *kept)
 {
     int64_t count = 0;
@@ -98,7 +98,7 @@ struct detect_plan {
     int32_t *per_image;
 };
 
-/* Best first, those that do not count last. */
+/* Sorts by descending score, with rejected candidates last. */
 template <class T>
 __global__ void detect_keys_kernel(cuda_order o, detect_plan p, const T *scores, proa_dtype d)
 {
@@ -134,7 +134,8 @@ __global__ void detect_keep_kernel(cuda_order o, detect_plan p, const T *boxes, 
     }
 }
 
-/* Rank in its image of a box of this score, which is number `at` of line `mine`: boxes that precede it. */
+/* Rank in its image of a box with this score, which is number `at` of line `mine`: the number of better
+ * boxes. */
 template <class T>
 CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image, int64_t mine, int64_t at,
                             T score)
@@ -144,7 +145,7 @@ CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image
         for (int64_t k = 0; k < p.count[line]; k++) {
             T other = scores[line * p.boxes + p.kept[line * p.boxes + k]];
             bool first = line < mine || (line == mine && k < at);
-            if (!(other > score || (other == score && first))) break; /* a line falls */
+            if (!(other > score || (other == score && first))) break; /* scores of a line descend */
             before++;
         }
     return before;
@@ -188,7 +189,8 @@ __global__ void detect_write_kernel(detect_plan p, const T *boxes, const T *scor
         }
 }
 
-/* Everything up to where lines begin (`begin`, lines + 1 entries). */
+/* Runs all steps up to the numbers of results: line i starts at begin[i] (lines + 1 entries) in the
+ * result. */
 template <class T>
 static proa_status detect_find(cuda_context *c, const detect_plan &p, cuda_order *o, const cuda_tensor &boxes,
                                const cuda_tensor &scores, int64_t *begin)

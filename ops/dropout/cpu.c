@@ -14,12 +14,12 @@ typedef struct drop_work {
     const void *x;
     void *y;
     uint8_t *mask;          /* of y's shape; NULL: all kept */
-    bool past;              /* results go past the caches */
+    bool past;              /* results are written by non-temporal stores */
     const proa_walk *small; /* a mask that broadcasts */
     double scale;
     proa_rng_state stream;
     uint32_t threshold;
-    proa_row gelu; /* taken of x first; NULL: not */
+    proa_row gelu; /* gelu applied to x first; NULL: none */
     const void *args;
 } drop_work;
 
@@ -55,13 +55,13 @@ static void draw_apply(int64_t begin, int64_t end, void *context)
 }
 
 #if defined(__AVX512BW__)
-/* ---- float32 by 64 elements: bits of Philox are a vector's mask at once, results go past the caches
- * where they would not stay there ---- */
+/* ---- float32, 64 elements at a time: Philox bits form a vector mask; non-temporal stores if results exceed
+ * the cache ---- */
 
-enum { DROP_PIECE = 8 }; /* groups whose results leave together: 2 KiB */
+enum { DROP_PIECE = 8 }; /* groups whose results are stored together: 2 KiB */
 
-/* n groups of 64 elements (one, or PHILOX16_GROUPS), of blocks from `block` on; the mask is drawn, or read
- * when `draws` is false. */
+/* Processes n groups of 64 elements (1 or PHILOX16_GROUPS), whose random bits start at `block`; draws the
+ * mask, or reads it if `draws` is false. */
 static inline __attribute__((always_inline)) void some_groups(const drop_work *d, const philox16_keys *keys,
                                                               uint64_t block, const int n, const float *x,
                                                               float *y, char *mask, const bool draws)
@@ -132,7 +132,7 @@ static void apply_lanes(int64_t begin, int64_t end, void *context) { simd_of(con
 
 static bool on_line(const void *p) { return (uintptr_t)p % 64 == 0; }
 
-/* Does whole groups of a mask that does not broadcast; returns how many elements that were. */
+/* Processes whole groups of a mask that does not broadcast; returns the number of elements done. */
 static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 {
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
@@ -149,7 +149,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 }
 #endif
 
-/* Runs `body` on the elements from `from` on: all of them, or a remainder of less than a group. */
+/* Runs `body` on the elements from `from` on: all of them, or those after the last whole group. */
 static void rest(drop_work *d, int64_t from, int64_t n, proa_range_fn body)
 {
     if (from) body(from, n, d);
@@ -213,7 +213,7 @@ PROA_KERNEL(dropout_grad_cpu, dropout_grad)
 
 /* ---- with the gelu before it ---- */
 
-/* The dropout in it, of x. */
+/* The args of the dropout part, on x. */
 static proa_dropout_args dropout_in(const proa_gelu_dropout_args *a, proa_tensor *x)
 {
     return (proa_dropout_args){.x = x,
@@ -236,12 +236,12 @@ PROA_KERNEL(gelu_dropout_cpu, gelu_dropout)
 }
 
 typedef struct gelu_drop_work {
-    drop_work drop; /* of what a piece holds */
+    drop_work drop; /* dropout of the current piece */
     const proa_gelu_dropout_grad_args *a;
     int64_t item;
 } gelu_drop_work;
 
-/* Masks n elements of `from`, which stand at i of the tensor. */
+/* Masks n elements of `from`, which start at index i of the tensor. */
 static void mask_piece(const gelu_drop_work *g, int64_t i, int64_t n, const void *from, void *to)
 {
     drop_work d = g->drop;
@@ -250,7 +250,7 @@ static void mask_piece(const gelu_drop_work *g, int64_t i, int64_t n, const void
     apply(0, n, &d);
 }
 
-/* d_x may lie over d_out and out over x: each piece of x is read for the last time when out is written. */
+/* d_x may alias d_out, and out may alias x: each piece of x is read for the last time when out is written. */
 static void gelu_drop_range(int64_t begin, int64_t end, void *context)
 {
     const gelu_drop_work *g = context;

@@ -30,7 +30,7 @@ template <class S> struct alignas(16) drop_eight {
     S at[DROP_EACH];
 };
 
-/* S: the dtype; T: what it computes in. DRAW: the mask is made, otherwise read. */
+/* S: stored type; T: computing type. DRAW: draws the mask, otherwise reads it. */
 template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
 {
     struct alignas(DROP_EACH) flags {

@@ -2,14 +2,14 @@
  * row's terms in the order of x. */
 #include "ops/index/cuda/index.h"
 
-/* Numbers of rows, checked as they are read. */
+/* Row indices, checked as they are read. */
 struct embedding_ids {
     const char *data;
     proa_dtype dtype;
     int64_t rows, padding;
     cuda_fault *fault;
     const char *op;
-    /* −1: no row, at padding or because there is none of that number, which is said */
+    /* row index, or −1: padding_idx, or out of range, which is reported */
     __device__ __forceinline__ int64_t operator()(int64_t i) const
     {
         int64_t id = cuda_index(data, dtype, i);
@@ -64,7 +64,7 @@ CUDA_KERNEL(embedding, true)
     return look_up<uint8_t>(c, ids, n, w.data, out.data, bytes);
 }
 
-/* Places whose row is none go nowhere. */
+/* Entries without a row get a key beyond all rows. */
 __global__ void embedding_keys_kernel(cuda_order o, embedding_ids ids)
 {
     for (CUDA_EACH(i, o.length)) {

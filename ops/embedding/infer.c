@@ -47,7 +47,7 @@ proa_status embedding_grad_infer(const proa_embedding_grad_args *a, proa_embeddi
     return PROA_OK;
 }
 
-/* The gradient as rows of the table, one an entry of x. */
+/* The gradient as SelectedRows with one entry per element of x. */
 static proa_tensor *rows_gradient(const proa_embedding_args *a, proa_tensor *d_out)
 {
     int64_t n = a->x->numel, length = a->weight->shape[1];
@@ -57,8 +57,8 @@ static proa_tensor *rows_gradient(const proa_embedding_args *a, proa_tensor *d_o
     return proa_rows_new(index, values, a->weight->shape[0]);
 }
 
-/* Whether the gradient is of kind rows. It is dense where it is itself recorded or captured: rows have no
- * gradient, and no place in a program. */
+/* True if the gradient is SelectedRows. It is dense where it is itself recorded or captured: SelectedRows
+ * have no gradient and cannot be in a program. */
 static bool is_sparse(const proa_embedding_args *a)
 {
     return a->sparse && !proa_door_is_open(PROA_DOOR_RECORD) && !proa_door_is_open(PROA_DOOR_CAPTURE);

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* FFT_BLOCK: elements a lane that are transposed together, so that what they touch stays in a first
- * cache; FFT_RADIX: the largest prime by definition; FFT_CHUNK: lanes that it takes at a time, four
- * vectors of 64 bytes; FFT_PASSES: factors of a 63-bit number; FFT_GRAIN: additions worth a thread, about
- * 50 µs. */
+/* FFT_BLOCK: elements per lane that are transposed together, so that they stay in the first-level cache;
+ * FFT_RADIX: the largest prime radix that is computed by definition; FFT_CHUNK: lanes that it takes at a
+ * time, four vectors of 64 bytes; FFT_PASSES: most factors of a 63-bit number; FFT_GRAIN: additions worth a
+ * thread, about 50 µs. */
 enum { FFT_BLOCK = 32, FFT_RADIX = 64, FFT_CHUNK = 64, FFT_PASSES = 64, FFT_GRAIN = 1 << 18 };
 
 typedef enum fft_form { FFT_C2C, FFT_R2C, FFT_R2C_WHOLE, FFT_C2R } fft_form;
@@ -40,7 +40,7 @@ static fft_root fft_root_of(int64_t k, int64_t n)
     }
 }
 
-/* Cost of a transform an element, in butterfly additions: what choices between algorithms compare. */
+/* Cost of a transform per element, in butterfly additions, for the choice between algorithms. */
 static double fft_cost(int64_t n)
 {
     double cost = 0;

@@ -120,7 +120,8 @@ static proa_tensor *per_row(proa_tensor *count, const proa_tensor *t)
     return proa_maximum(c, proa_full(PROA_SCALAR_SHAPE, PROA_SCALAR(1.0), .dtype = (proa_dtype)t->dtype));
 }
 
-/* Gradient of each message: d_out, over count for a mean; for an extreme, where the message equals it. */
+/* Gradient of each message: d_out; divided by count for a mean; for an extreme only where the message equals
+ * it. */
 static proa_tensor *to_messages(proa_tensor *d_out, proa_tensor *out, proa_tensor *count,
                                 proa_tensor *message, proa_tensor *index, int reduce)
 {
@@ -130,7 +131,7 @@ static proa_tensor *to_messages(proa_tensor *d_out, proa_tensor *out, proa_tenso
     return proa_multiply(d, proa_cast(proa_equal(message, proa_gather(out, index)), (proa_dtype)d->dtype));
 }
 
-/* Messages summed to the rows that they came from. */
+/* Sums messages into the rows that they came from. */
 static proa_tensor *to_rows(proa_tensor *message, proa_tensor *index, const proa_tensor *like)
 {
     int64_t n = message ? message->shape[0] : 0, rows = like->shape[0];
@@ -145,7 +146,7 @@ static proa_tensor *to_rows(proa_tensor *message, proa_tensor *index, const proa
     return proa_graph_send_recv(message, all, index, .out_size = {1, &rows, NULL, NULL}).out;
 }
 
-/* d, whose rows have the broadcast shape, summed to the rows of x. */
+/* Sums d, whose rows have the broadcast shape, to the rows of x. */
 static proa_tensor *unbroadcast(proa_tensor *d, const proa_tensor *x)
 {
     int64_t axes[PROA_MAX_DIMS], shape[PROA_MAX_DIMS];

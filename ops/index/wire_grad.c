@@ -4,7 +4,7 @@
 #include "ops/wire_like.h"
 #include "impl/index.h"
 
-/* slots: the input, the places, the incoming gradient, the result. */
+/* slots: input, indices, incoming gradient, result. */
 static proa_status put_three(proa_wire_writer *w, const char *const slots[4], proa_tensor *x,
                              proa_tensor *places, proa_tensor *d_out, proa_tensor *d_x)
 {
@@ -50,7 +50,7 @@ proa_status index_select_grad_write(const void *args, proa_wire_writer *w)
     const proa_index_select_grad_args *a = args;
     proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x), *index = a->index, *d_out = a->d_out;
     if (!x) return proa_error();
-    if (index->ndim == 0) { /* Paddle's kernel takes an index without axes for an empty one */
+    if (index->ndim == 0) { /* Paddle's kernel takes a 0-D index for an empty one */
         PROA_TRY(put_axis(w, &index, 0));
         PROA_TRY(put_axis(w, &d_out, a->axis < 0 ? a->axis + a->d_x->ndim : a->axis));
     }

@@ -22,7 +22,8 @@ typedef struct int8_task {
                  .after = {(a)->outer, (a)->dtype == PROA_U8 ? 0 : -128, (a)->high, \
                            (a)->dtype == PROA_U8 || ((a)->dtype == PROA_I8 && (a)->high < 127)}})
 
-/* Where 16 bits hold sums of two products first, unsigned bytes must end at 127: those of the pass do. */
+/* CPUs without VNNI saturate sums of two byte products at 16 bits; unsigned bytes of at most 127, as the pass
+ * makes them, are safe. */
 static bool sums_exactly(const proa_tensor *x) { return x->dtype == PROA_U8 || proa__dnnl_sums_bytes(); }
 
 static bool begin(proa__dnnl_build *b, const int8_task *t, double work)
@@ -38,7 +39,7 @@ static bool add_channels(proa__dnnl_build *b, int index, int ndim, int64_t n)
     return proa__dnnl_add(b, index, false, proa__dnnl_md(ndim, dims + 2 - ndim, NULL, PROA_F32));
 }
 
-/* Of source, weights and destination, and of those that the primitive may lay out. */
+/* Descriptors' sizes of source, weights and destination, and which of them the primitive may lay out. */
 typedef struct operand {
     int n;
     const int64_t *dims, *strides;
@@ -51,7 +52,8 @@ static dnnl_memory_desc_t described(const operand *o, const proa_tensor *t, bool
                : proa__dnnl_md(o->n, o->dims, o->strides, (proa_dtype)t->dtype);
 }
 
-/* The operands in the order of the kernel's tensors: the residual, which the post-ops add, stands first. */
+/* Adds the operands in the order of the kernel's tensors: the residual, which the post-ops add, comes
+ * first. */
 static bool add_operands(proa__dnnl_build *b, const int8_task *t, const operand *o, int bias_dims)
 {
     static const int index[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
@@ -87,7 +89,7 @@ static void release_descs(descs *d)
     if (d->bias) dnnl_memory_desc_destroy(d->bias);
 }
 
-/* The residual, where there is one, stands first; weights never change. */
+/* The residual, if there is one, comes first; weights never change. */
 static proa_status run_task(const proa_run *run, const void *args, const int8_task *t,
                             proa_status (*prepare)(const void *, void **))
 {

@@ -37,7 +37,7 @@ static proa_status prepare_for(int64_t least, int64_t m, int64_t n, const proa_t
 /* Elements of a matrix up to which one thread takes it. */
 enum { ALONE = 128 * 128 };
 
-/* Whether a matrix of so many elements is for one thread. */
+/* True if one thread is best for a matrix of so many elements. */
 static bool is_alone(int64_t elements)
 {
     return elements <= ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
@@ -113,7 +113,7 @@ static proa_status run_spread(const proa_op *op, const void *args, const proa_te
         proa__parallel(s.slots, 1, run_parts, &s);
         for (int64_t i = 0; i < s.slots; i++) failed = failed || s.failed[i];
         if (!failed) return PROA_OK;
-    } /* what failed fails again here, and says so on this thread */
+    } /* a failed part fails again here, with the error on this thread */
     return run_on_threads(run, args, is_alone(m * n));
 }
 

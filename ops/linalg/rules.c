@@ -55,8 +55,8 @@ static proa_tensor *as_matrices(proa_tensor *t)
     return proa_unsqueeze(proa_unsqueeze(t, PROA_INTS(-1)), PROA_INTS(-1));
 }
 
-/* 1 / (w[j] − w[i]) at [i, j], and 0 where they are equal: on the diagonal, and where a function that has a
- * gradient has a zero beside it. */
+/* 1 / (w[j] − w[i]) at [i, j], and 0 where they are equal: on the diagonal, and for equal values, whose term
+ * is multiplied by zero for functions that have a gradient. */
 static proa_tensor *gaps(proa_tensor *w)
 {
     proa_tensor *gap = proa_subtract(proa_unsqueeze(w, PROA_INTS(-2)), proa_unsqueeze(w, PROA_INTS(-1)));

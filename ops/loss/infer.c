@@ -1,4 +1,4 @@
-/* Shapes of the losses. May use core, kernels and the generated op headers. */
+/* Shape inference of the losses. May use core, kernels and the generated op headers. */
 #include "impl/loss.h"
 
 #include "kernels/rowwise.h"

@@ -51,7 +51,7 @@ static proa_tensor *counted(proa_tensor *label, int64_t axis, int64_t ignore_ind
     return proa_cast(proa_not_equal(label, ignore), (proa_dtype)like->dtype);
 }
 
-/* As below; the sums move with the logits, so the slope is softmax's. */
+/* As below; the row's sums depend on the logits, so c's derivative is softmax's. */
 proa_status class_cross_entropy_grad_vjp(const proa_class_cross_entropy_grad_args *a,
                                          proa_class_cross_entropy_grad_grads *g)
 {

@@ -5,7 +5,7 @@
 #define FAIL(op, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
 
-/* −1 is a dim that only the program's run will know: it agrees with everything. */
+/* True if two dims agree; −1, known only when the program runs, agrees with all. */
 static bool agree(int64_t a, int64_t b) { return a == b || a < 0 || b < 0; }
 
 static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *t,

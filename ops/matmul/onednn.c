@@ -32,7 +32,7 @@ static bool suits(const matmul_product *p)
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
-/* packs: y may have the form that the primitive likes best. tail: NULL without one. */
+/* packs: y may take the layout that the primitive prefers. tail: NULL without an epilogue. */
 static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__epilogue *tail)
 {
     int n = p->batch_dims + 2;
@@ -116,7 +116,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     return proa__dnnl_finish(&b, ok, state);
 }
 
-/* The residual, where there is one, stands first. */
+/* The residual, if there is one, comes first. */
 PROA_KERNEL_PREPARED(linear_fused_onednn, linear_fused, linear_fused_prepare, proa__dnnl_release)
 {
     int first = !proa__absent(a->residual);

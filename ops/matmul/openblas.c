@@ -22,7 +22,7 @@ static int64_t leading(int64_t rs, int64_t cs, int64_t rows, int64_t columns, bo
 }
 
 #if defined(__x86_64__)
-/* Whether OpenBLAS does without AVX2 here: it takes CPUs that are newer than itself for very old ones. */
+/* True if this OpenBLAS does not know the CPU: it then treats it as a very old one, without AVX2. */
 static bool is_behind(void)
 {
     static const char *const without[] = {"Prescott", "Core2", "Nehalem", "Sandybridge", "Generic"};
@@ -56,8 +56,8 @@ static proa_status prepare(const matmul_product *p, void **state)
 
 /* ---- tiles ---- */
 
-/* Multiply-adds that take as long as packing an element does, and as much work as a tile at least has (about
- * 0.1 ms); elements of a tile at most; tiles that a product of some size is cut into at least. */
+/* PACKING: multiply-adds that cost as much as packing an element. MIN_WORK: of a tile (about 0.1 ms).
+ * MAX_AREA: elements of a tile. MIN_SIDE: shortest side. TILES: fewest tiles of a large product. */
 enum { PACKING = 16, MIN_WORK = 2000000, MAX_AREA = 1 << 17, MIN_SIDE = 64, TILES = 8 };
 
 typedef struct tiling {

@@ -5,7 +5,7 @@
 #include "impl/index.h"
 #include "impl/shape.h"
 
-/* Windows side by side are spelled out: Paddle's gradient ops have no default for strides. */
+/* Explicit strides where the op's default is the kernel size: Paddle's gradient ops have no default. */
 #define WINDOWS(a)                                                                         \
     .stride = (a)->stride.count ? (a)->stride : (a)->kernel_size, .padding = (a)->padding, \
     .ceil_mode = (a)->ceil_mode, .data_format = (a)->data_format,                          \

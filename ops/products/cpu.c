@@ -163,7 +163,7 @@ PROA_KERNEL(kron_grad_cpu, kron_grad)
 
 /* ---- renorm ------------------------------------------------------------------------------- */
 
-/* Slice k: its p-norm in double, then its elements times what brings the norm down. */
+/* For slice k: computes its p-norm in double, then scales its elements down to the maximum norm. */
 PROA_KERNEL(renorm_cpu, renorm)
 {
     int axis;

@@ -15,7 +15,7 @@ typedef struct place_key {
     int64_t place;
 } place_key;
 
-/* The first place whose running sum lies above u. */
+/* The first index whose running sum exceeds u. */
 static int64_t place_of(const double *sums, int64_t n, double u)
 {
     int64_t low = 0, high = n - 1;
@@ -40,7 +40,7 @@ static void draw_again(const double *weight, int64_t n, int64_t want, double *su
         out[k] = place_of(sums, last + 1, random_uniform_at(at, first + (uint64_t)k) * total);
 }
 
-/* Lets entry p of a heap with the least on top sink to its place. */
+/* Sift-down of entry p in a min-heap. */
 static void sink(place_key *heap, int64_t p, int64_t n)
 {
     for (int64_t c; (c = 2 * p + 1) < n; p = c) {

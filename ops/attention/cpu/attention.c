@@ -9,9 +9,9 @@
 
 #include <stdatomic.h>
 
-/* Keys (and queries) of a block: multiples of every level's register tile. UNIT_BYTES of queries and
- * results stay in a second-level cache beside a block of keys; right operands are fetched AHEAD rows
- * before they are needed. */
+/* Keys (and queries) of a block: multiples of every CPU level's register tile. UNIT_BYTES: size of a unit's
+ * queries and results that fits into a second-level cache beside a block of keys. AHEAD: rows by which right
+ * operands are prefetched. */
 enum { FORWARD_BK = 256, BACKWARD_BK = 192, BACKWARD_BQ = 96, UNIT_BYTES = 640 << 10, AHEAD = 8 };
 
 typedef struct attention {
@@ -24,14 +24,14 @@ typedef struct attention {
     double scale, kept_scale;
     uint32_t threshold;
     proa_rng_state stream;
-    int64_t unit, parts; /* forward: queries of an item, items a head */
+    int64_t unit, parts; /* unit: queries of a forward item; parts: items per head */
     int64_t items;
     size_t slot_bytes;
     char *scratch;
     atomic_llong next; /* the first item that no thread has taken */
 } attention;
 
-/* The transpose of n rows, `step` apart, of k numbers each, to one panel. */
+/* Transposes n rows of k numbers, `step` apart, into one panel. */
 static inline void pack_float(int64_t k, int64_t n, const float *from, int64_t step, float *to)
 {
     gemm_pack_b_f32(k, n, from, (gemm_strides){1, step}, to);

@@ -3,7 +3,7 @@
  * al., 2022); the matrix queries × keys is never stored. */
 #include "ops/attention/cuda/tensor.h"
 
-/* Largest of, and sum over, the TS threads of a row of the tile. */
+/* Reduces over the TS threads of a row of the tile. */
 template <class Op, int TS, class A> CUDA_FN A attention_across(A v)
 {
     for (int by = TS / 2; by > 0; by /= 2) v = Op::join(v, cuda_shuffle_xor(v, by));
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, 
                 here = cuda_max::join(here, s[r][e]);
             }
             here = attention_across<cuda_max, TS>(here);
-            bool blind = here == (A)-INFINITY; /* nothing is visible so far */
+            bool blind = here == (A)-INFINITY; /* no key is visible so far */
             A shrink = blind ? (A)1 : exp(top[r] - here);
 #pragma unroll
             for (int e = 0; e < RK; e++) {
@@ -92,7 +92,8 @@ static proa_status run(cuda_context *c, const attention_problem &w, const proa_t
                        cuda_look(out).as<X>(), cuda_look(lse).as<A>(), blocks);
 }
 
-/* Tiles by the bytes of a row, so that three of them fit into 48 KiB. Smaller halves have tensor cores. */
+/* Chooses tiles by the bytes of a row, so that three of them fit into 48 KiB. Smaller heads of half types run
+ * on tensor cores. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                            const proa_tensor *lse)

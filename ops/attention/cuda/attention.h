@@ -31,13 +31,13 @@ struct attention_problem {
     {
         return (b * heads + h) * queries + i;
     }
-    /* Keys that query i may see end before this one. */
+    /* End of the range of keys that query i sees (causal mask). */
     __device__ __forceinline__ int64_t visible(int64_t i) const
     {
         int64_t end = causal ? i + 1 + keys - queries : keys;
         return end < 0 ? 0 : end > keys ? keys : end;
     }
-    /* Whether a weight stays: sixteen bits of the stream an element (kernels/philox16.h). */
+    /* True if dropout keeps a weight: 16 bits of the Philox stream per element (kernels/philox16.h). */
     __device__ __forceinline__ bool keeps(int64_t b, int64_t h, int64_t i, int64_t j) const
     {
         if (!drop) return true;
@@ -47,8 +47,8 @@ struct attention_problem {
     }
 };
 
-/* n rows of `size` elements, row r at base + row(first + r) · size, into a tile of R rows of D: times
- * `by`, and zeros around. STEP: from one row of the tile to the next. */
+/* Loads n rows of `size` elements, row r at base + row(first + r) · size, multiplied by `by`, into a tile of
+ * R rows of D elements, padded with zeros. STEP: stride of the tile's rows. */
 template <class X, class A, int R, int D, int STEP, class F>
 CUDA_FN void attention_load(A *tile, const char *base, int64_t n, int64_t size, A by, F row)
 {
@@ -101,7 +101,7 @@ CUDA_FN void attention_add(A (&out)[RA][RD], const A *p, const A *b)
     }
 }
 
-/* The mask's part of a score, −∞ where query i does not see key j. */
+/* The value that a mask adds to a score; −∞ where query i does not see key j. */
 template <class X, class A>
 CUDA_FN A attention_mask(const attention_problem &w, int64_t b, int64_t h, int64_t i, int64_t j)
 {
@@ -111,7 +111,7 @@ CUDA_FN A attention_mask(const attention_problem &w, int64_t b, int64_t h, int64
                                                           i * w.mask_stride[2] + j * w.mask_stride[3]]);
 }
 
-/* Of both ops; seed: of the device, or NULL. */
+/* Describes the problem for forward and backward; seed: in device memory, or NULL. */
 static inline attention_problem attention_of(const proa_tensor *query, const proa_tensor *key,
                                              const proa_tensor *value, const proa_tensor *mask, double p,
                                              bool causal, const int64_t *seed)
@@ -145,7 +145,7 @@ static inline proa_status attention_clear(cuda_context *c, const proa_tensor *t)
     return cuda_fill(c, f.data, &zero, (size_t)cuda_item(f.dtype), f.numel);
 }
 
-/* Sizes of heads that there are tiles for. */
+/* Largest head size that has a tile. */
 enum { ATTENTION_MAX = 256 };
 static inline bool attention_fits(const proa_tensor *q, const proa_tensor *v)
 {

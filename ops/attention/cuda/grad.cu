@@ -17,7 +17,7 @@ __global__ void attention_delta_kernel(attention_problem w, const X *out, const 
     }
 }
 
-/* Of one weight: what it was (dropped and scaled), and the gradient of its score. */
+/* One softmax weight: its value after dropout and scale, and the gradient of its score. */
 template <class A> struct attention_weight {
     A p, ds;
 };
@@ -36,7 +36,7 @@ CUDA_FN attention_weight<A> attention_again(const attention_problem &w, int64_t 
     return {weight * factor, weight * (dp * factor - delta[at])};
 }
 
-/* Gradients of B keys and values of one key/value head. */
+/* Computes gradients of B keys and values of one key/value head. */
 template <class X, class A, int D, int B, int TS>
 __global__ void __launch_bounds__(TS *TS)
     attention_keys_kernel(attention_problem w, const char *d_out, const A *lse, const A *delta, X *d_k,
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(TS *TS)
     }
 }
 
-/* Gradients of B queries of one head. */
+/* Computes gradients of B queries of one head. */
 template <class X, class A, int D, int B, int TS>
 __global__ void __launch_bounds__(TS *TS)
     attention_queries_kernel(attention_problem w, const char *d_out, const A *lse, const A *delta, X *d_q,
@@ -158,7 +158,7 @@ static proa_status run(cuda_context *c, const attention_problem &w,
                        d_out, lse, delta, cuda_look(a->d_query).as<X>(), queries);
 }
 
-/* Four tiles of B rows fit into 48 KiB. Smaller halves have tensor cores. */
+/* Four tiles of B rows fit into 48 KiB. Smaller heads of half types run on tensor cores. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w,
                            const proa_scaled_dot_product_attention_grad_args *a, const A *delta)

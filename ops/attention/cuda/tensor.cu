@@ -5,7 +5,7 @@
 
 /* ---- forward -------------------------------------------------------------------------- */
 
-/* Largest of, and sum over, the four lanes that share a row. */
+/* Reduces over the four lanes that share a row. */
 template <class Op> CUDA_FN float tensor_across(float v)
 {
     v = Op::join(v, cuda_shuffle_xor(v, 1));
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     tensor_kept<X, D> mine(q + first * (D + 8));
     for (int64_t k0 = 0; k0 < end; k0 += BK) {
         int64_t nk = end - k0 < BK ? end - k0 : BK;
-        bool open = !w.mask && k0 + BK <= w.visible(q0); /* every query sees all of the tile */
+        bool open = !w.mask && k0 + BK <= w.visible(q0); /* every query sees all keys of the tile */
         auto k_row = [&](int r) { return w.k_row(b, kvh, k0 + r); };
         __syncthreads();
         tensor_load<X, BK, D>(k, w.k, nk, w.size, quick, k_row);
@@ -101,8 +101,7 @@ CUDA_FN tensor_query tensor_query_at(const attention_problem &w, int64_t b, int6
     return {lse[at] * TENSOR_LOG2E, delta[at]};
 }
 
-/* Of a weight whose score and d_out . v are given: what it was, and its score's gradient. open: it is
- * visible. */
+/* From a score and d_out · v: the softmax weight, and its score's gradient. open: no mask applies. */
 template <class X>
 CUDA_FN void tensor_weight(const attention_problem &w, int64_t b, int64_t h, int64_t i, int64_t j, bool open,
                            tensor_query of, float &score, float &dp)
@@ -114,7 +113,7 @@ CUDA_FN void tensor_weight(const attention_problem &w, int64_t b, int64_t h, int
     dp = mask == -INFINITY ? 0.0f : weight * (dp * factor - of.delta);
 }
 
-/* Keys and values in registers, too, where gradients leave space. */
+/* Keeps keys and values in registers as well, if the gradients leave enough of them. */
 template <class X, int D> struct tensor_sides {
     typedef tensor_read<X, D> type;
 };

@@ -9,7 +9,7 @@
 
 enum { TENSOR_WARPS = 4, TENSOR_ROWS = 16 * TENSOR_WARPS, TENSOR_THREADS = 32 * TENSOR_WARPS };
 
-/* Rows of a tile, where `left` are left. */
+/* Number of rows of the next tile if `left` rows remain. */
 CUDA_FN int64_t tensor_rows(int64_t left)
 {
     return left < (int64_t)TENSOR_ROWS ? left : (int64_t)TENSOR_ROWS;
@@ -84,11 +84,12 @@ template <class X, int N, int D> CUDA_FN void tensor_add(mma_c (&out)[D / 8], co
     }
 }
 
-/* Of element i of a result: its row among the warp's 16, its column among 8. */
+/* Position of element i of a result: its row among the warp's 16, its column among 8. */
 CUDA_FN int tensor_row(int i) { return (int)threadIdx.x % 32 / 4 + i / 2 * 8; }
 CUDA_FN int tensor_column(int i) { return (int)threadIdx.x % 4 * 2 + i % 2; }
 
-/* The warp's 16 rows, times `by`, to rows of `size` at to + row(r) · size, r < n counted in the block's. */
+/* Stores the warp's 16 rows, multiplied by `by`, to rows of `size` at to + row(r) · size, for r < n in the
+ * block. */
 template <class X, int D, class F, class By>
 CUDA_FN void tensor_store(const mma_c (&out)[D / 8], X *to, int64_t n, int64_t size, By by, F row)
 {
@@ -107,7 +108,7 @@ CUDA_FN void tensor_store(const mma_c (&out)[D / 8], X *to, int64_t n, int64_t s
     }
 }
 
-/* Weights are powers of two, for which GPUs have an instruction: scores are in units of ln 2. */
+/* exp is computed as 2^x, for which GPUs have an instruction, so scores are in units of ln 2. */
 constexpr float TENSOR_LOG2E = 1.44269504f, TENSOR_LN2 = 0.69314718f;
 CUDA_FN float tensor_unit(const attention_problem &w) { return (float)w.scale * TENSOR_LOG2E; }
 template <class X>
@@ -116,14 +117,15 @@ CUDA_FN float tensor_mask(const attention_problem &w, int64_t b, int64_t h, int6
     return attention_mask<X, float>(w, b, h, i, j) * TENSOR_LOG2E;
 }
 
-/* Whether tensor_load may take the quick way. */
+/* True if tensor_load may use 16-byte accesses. */
 static inline bool tensor_quick(const attention_problem &w, const void *more)
 {
     return w.size % 8 == 0 && w.value_size % 8 == 0 &&
            ((uintptr_t)w.q | (uintptr_t)w.k | (uintptr_t)w.v | (uintptr_t)more) % 16 == 0;
 }
 
-/* Halves of heads of up to 128: larger ones, float32, float64 and old GPUs are for the other kernels. */
+/* Largest head size on tensor cores, for half types; the other kernels take larger heads, float32, float64
+ * and old GPUs. */
 enum { TENSOR_MAX = 128 };
 static inline bool tensor_fits(const cuda_context *c, const attention_problem &w)
 {

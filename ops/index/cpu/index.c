@@ -14,7 +14,7 @@ typedef struct taking {
     char *to;
     around x;
     int64_t chunk; /* bytes of one slice's inner part */
-    bool past;     /* out is written past the caches */
+    bool past;     /* out is written by non-temporal stores */
 } taking;
 
 /* AHEAD: slices of random addresses are prefetched this many copies before they are read. */
@@ -36,7 +36,7 @@ static void take_range(int64_t begin, int64_t end, void *context)
 {
     const taking *t = context;
     int64_t n = t->index->numel;
-    for (int64_t i = begin; i < end;) { /* one outer slice, or what of it is this thread's */
+    for (int64_t i = begin; i < end;) { /* one outer slice, or this thread's part of it */
         int64_t first = i % n, count = n - first < end - i ? n - first : end - i;
         const char *from = t->from + i / n * t->x.length * t->chunk;
         char *to = t->to + i * t->chunk;

@@ -16,7 +16,7 @@ typedef struct row_job {
     const char *updates;
     int64_t chunk, item, inner;
     const accumulator *acc;
-    char *seen; /* a byte a row: sums have begun; NULL: rows are overwritten */
+    char *seen; /* one flag a row: whether its sum has begun; NULL: rows are overwritten */
 } row_job;
 
 static void scatter_rows(int64_t begin, int64_t end, void *context)
@@ -86,7 +86,8 @@ PROA_KERNEL(index_fill_cpu, index_fill)
 
 /* ---- along an axis ---------------------------------------------------------------------- */
 
-/* A walk over all places of an index list, axis last: lines of `length` entries that move along the axis. */
+/* Iterates over all entries of an index tensor, with the axis innermost: lines of `length` entries along the
+ * axis. */
 typedef struct lines {
     int ndim; /* without the axis */
     int64_t shape[PROA_MAX_DIMS], count, length;
@@ -95,7 +96,7 @@ typedef struct lines {
     int64_t index_along, data_along, value_along;
 } lines;
 
-/* Strides of t in a walk over `places`: 0 on axes of length 1 that are repeated. */
+/* Strides of t for iteration over `places`: 0 on broadcast axes. */
 static void broadcast_steps(const proa_tensor *t, int ndim, const int64_t *places, int64_t *steps)
 {
     int lead = ndim - t->ndim;
@@ -105,7 +106,7 @@ static void broadcast_steps(const proa_tensor *t, int ndim, const int64_t *place
     }
 }
 
-/* data: the tensor indexed along axis; values (may be NULL): what goes with every place. */
+/* data: the tensor indexed along axis; values (may be NULL): one value per index entry. */
 static lines lines_of(const proa_tensor *index, const proa_tensor *data, int64_t item,
                       const proa_tensor *values, const int64_t *places, int axis)
 {
@@ -149,7 +150,7 @@ typedef struct line_job {
     char *values; /* one a place */
     int64_t item;
     const accumulator *acc;
-    char *counts; /* put: how many values a place has got, one int64 a data element; may be NULL */
+    char *counts; /* put: number of values combined into each data element, int64; may be NULL */
     proa_put_mode mode;
     bool include_self;
 } line_job;
@@ -215,7 +216,7 @@ PROA_KERNEL(take_along_axis_grad_cpu, take_along_axis_grad)
     PROA_TRY(accumulate_begin(&acc, a->d_arr, NULL));
     lines l = lines_of(a->indices, a->d_arr, acc.item, a->d_out, a->d_out->shape, axis);
     for (int64_t i = 0; i < l.count && a->d_out->numel;
-         i++) { /* broadcast lines may share places: one after the other */
+         i++) { /* broadcast lines may hit the same elements: sequential */
         line at = line_at(&l, i);
         for (int64_t k = 0; k < l.length; k++)
             accumulate_row(
@@ -243,7 +244,7 @@ PROA_KERNEL(take_along_axis_grad_cpu, take_along_axis_grad)
         SUM v = VALUE;                                         \
         BY_MODE(SUM, v, v > *at || v != v, v < *at || v != v); \
     }
-/* Puts one value at a sum; `first`: what is there does not count. */
+/* Combines one value into its element; `first`: the old content is ignored. */
 static void put_one(proa_dtype dtype, proa_put_mode mode, bool first, char *to, const char *value)
 {
     switch (dtype) {
@@ -372,7 +373,7 @@ PROA_KERNEL(masked_fill_cpu, masked_fill)
 
 proa_status proa__set_value_places(const proa_set_value_args *a, proa_cut *c, proa_meta *m);
 
-/* value itself, or a copy of it where it overlaps the tensor that is written: x[1:] = x[:-1]. */
+/* value itself, or a copy of it if it overlaps the destination: x[1:] = x[:-1]. */
 static proa_tensor *apart(proa_tensor *value, const proa_tensor *out)
 {
     if (!value->storage || value->storage != out->storage) return value;

@@ -100,7 +100,7 @@ CUDA_KERNEL(index_sample, true) { return take_along(c, "index", a->x, a->index, 
 
 /* ---- rows of one of many ----------------------------------------------------------------- */
 
-/* The rows that index says are those of tensor k. */
+/* Copies the rows for which index selects tensor k. */
 template <class T>
 __global__ void multiplex_kernel(cuda_indices index, int64_t k, const T *x, T *out, int64_t units,
                                  int64_t total)
@@ -117,7 +117,7 @@ CUDA_KERNEL(multiplex, true)
     cuda_indices index = cuda_indices_of(c, "index", a->index, a->inputs.count);
     if (out.numel == 0) return PROA_OK;
     int64_t bytes = out.numel / out.shape[0] * cuda_item(out.dtype);
-    proa_status s = index_clear(c, a->out); /* for rows whose index is refused */
+    proa_status s = index_clear(c, a->out); /* rows with an invalid index are zero */
     for (int64_t k = 0; k < a->inputs.count && s == PROA_OK; k++) {
         cuda_tensor x = cuda_look(a->inputs.at[k]);
         int64_t unit = cuda_unit(bytes, x.data, out.data), units = bytes / unit, total = units * out.shape[0];

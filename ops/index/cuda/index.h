@@ -18,7 +18,7 @@ static inline index_around index_around_of(const proa_tensor *t, int64_t axis)
     return r;
 }
 
-/* out starts as x, unless it is x already. */
+/* Copies x to out unless they are the same memory. */
 static inline proa_status index_start(cuda_context *c, const proa_tensor *out, const proa_tensor *x)
 {
     cuda_tensor to = cuda_look(out), from = cuda_look(x);
@@ -32,7 +32,7 @@ static inline proa_status index_clear(cuda_context *c, const proa_tensor *out)
     return cuda_fill(c, to.data, zero, (size_t)cuda_item(to.dtype), to.numel);
 }
 
-/* Slices of x that the rows of an index tensor name, by as many leading coordinates as a row is long. */
+/* The slices of x that an index tensor selects by its rows of leading coordinates. */
 struct index_points {
     cuda_indices index;
     int64_t depth, count, inner, rows, shape[PROA_MAX_DIMS];
@@ -60,8 +60,8 @@ static inline index_points index_points_of(const cuda_context *c, const proa_ten
     return p;
 }
 
-/* A walk over the places of an index tensor that moves along an axis of another one; strides in elements, 0
- * on axes of length 1 that are repeated. */
+/* Iteration over the entries of an index tensor along an axis of another tensor; strides in elements, 0 on
+ * broadcast axes. */
 struct index_walk {
     int ndim;
     int64_t count, shape[PROA_MAX_DIMS], index[PROA_MAX_DIMS], data[PROA_MAX_DIMS], value[PROA_MAX_DIMS];
@@ -105,20 +105,20 @@ static inline index_walk index_walk_of(const proa_tensor *index, const proa_tens
     return w;
 }
 
-/* Rows that are added to rows of a tensor: from[o][n][inner] to out[o][rows][inner], for each of `outer`.
- * With a walk (outer and inner are 1) element n is where its value stands. */
+/* Adds rows to rows of a tensor: from[o][n][inner] to out[o][rows][inner], for each of `outer`. With a walk
+ * (outer and inner are 1), element n is at the walk's value position. */
 struct index_sum {
     const char *from;
     char *out;
     proa_dtype from_dtype, dtype;
     int64_t outer, inner, rows;
-    bool replace; /* what stands in a row does not count */
+    bool replace; /* the former content of a row is ignored */
     const index_walk *walk;
 };
-/* o: one line, whose keys are the rows that its places go to; `rows` is nowhere. Sorts it, and adds each
- * row's terms in their order, in double (integers wrap). */
+/* o: one line, whose keys are destination rows; key `rows` means none. Sorts it, and adds each row's terms in
+ * their order, in double (integers wrap). */
 proa_status index_sum_rows(cuda_context *c, cuda_order *o, const index_sum *s);
-/* An order for n places among `rows` rows. */
+/* Allocates an order of n entries with keys in [0, rows]. */
 static inline proa_status index_order(cuda_context *c, cuda_order *o, int64_t n, int64_t rows)
 {
     int bits = 1;

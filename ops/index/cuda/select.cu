@@ -5,7 +5,7 @@
 
 enum { SELECT_EACH = 8, SELECT_TILE = CUDA_BLOCK * SELECT_EACH };
 
-/* H: hit(i), whether element i counts. */
+/* Counts selected elements per tile; H: hit(i), whether element i is selected. */
 template <class H> __global__ void select_count_kernel(H h, int64_t n, int64_t *counts)
 {
     for (int64_t first = (int64_t)blockIdx.x * SELECT_TILE; first < n;
@@ -20,7 +20,7 @@ template <class H> __global__ void select_count_kernel(H h, int64_t n, int64_t *
     }
 }
 
-/* P: put(i, before, hit), for every element; `before` hits come before it. */
+/* P: put(i, before, hit) is called for every element; `before`: number of selected elements before it. */
 template <class H, class P> __global__ void select_put_kernel(H h, P p, int64_t n, const int64_t *starts)
 {
     for (int64_t first = (int64_t)blockIdx.x * SELECT_TILE; first < n;
@@ -329,7 +329,7 @@ struct unique_rows {
         int64_t inner = cuda_split(k, r.inner);
         return cuda_key(dtype, x + ((k * r.length + row) * r.inner + inner) * item);
     }
-    /* Less than 0, 0 or more than 0, as row p stands to row q. */
+    /* Compares rows p and q: negative, 0 or positive. */
     CUDA_MEMBER int compare(int64_t p, int64_t q) const
     {
         for (int64_t k = 0; k < r.outer * r.inner; k++) {
@@ -369,8 +369,8 @@ __global__ void unique_count_up_kernel(int64_t *order, int64_t n)
     for (CUDA_EACH(i, n)) order[i] = i;
 }
 
-/* One step of a stable merge sort of rows: every row finds its place in the run of length 2 · run by
- * counting the rows of the other half that come before it. */
+/* One step of a stable merge sort: every row finds its position in the merged run of length 2 · run by
+ * counting the preceding rows of the other half. */
 __global__ void unique_merge_kernel(unique_rows u, int64_t run, int64_t n, const int64_t *from, int64_t *to)
 {
     for (CUDA_EACH(i, n)) {

@@ -45,7 +45,7 @@ CUDA_FN int64_t sum_part_end(const cuda_order &o, int64_t at)
     return end < o.length ? end : o.length;
 }
 
-/* Parts that begin within a row: what of the row lies in them. */
+/* Partial sums of rows that continue from the part before. */
 template <class A> __global__ void sum_parts_kernel(sum_plan p, A *part)
 {
     for (CUDA_EACH(i, p.parts * p.columns)) {
@@ -140,7 +140,7 @@ CUDA_KERNEL(index_add, true)
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-/* The last index that names a row, counted from 1; 0: none does. */
+/* For each row, 1 + the last index that names it; 0: none. */
 __global__ void scatter_owners_kernel(cuda_indices index, int64_t count, int64_t *owner)
 {
     for (CUDA_EACH(k, count)) {
@@ -280,7 +280,7 @@ template <class A> CUDA_FN A put_join(proa_put_mode mode, A old, A v)
     }
 }
 
-/* The first of an element's values takes all of them in. */
+/* The thread of an element's first value combines all its values. */
 template <class A> __global__ void put_kernel(put_plan p)
 {
     for (CUDA_EACH(first, p.o.length)) {

@@ -42,7 +42,7 @@ static linalg_z shift_of(const linalg_z *h, int64_t n, int64_t last, int step)
 {
     linalg_z a = h[(last - 1) * n + last - 1], b = h[(last - 1) * n + last];
     linalg_z c = h[last * n + last - 1], d = h[last * n + last];
-    if (step % 10 == 9) return d + cabs(c); /* what breaks a cycle */
+    if (step % 10 == 9) return d + cabs(c); /* exceptional shift, to break a cycle */
     linalg_z half = (a - d) / 2, root = csqrt(half * half + b * c);
     if (creal(conj(half) * root) < 0) root = -root;
     linalg_z below = half + root;
@@ -83,7 +83,8 @@ static void qr_step(linalg_z *h, linalg_z *qt, linalg_z *turns, int64_t n, int64
     for (int64_t i = first; i <= last; i++) h[i * n + i] += shift;
 }
 
-/* h (Hessenberg) ← upper triangular. Returns the place from 1 of the eigenvalue that did not come, or 0. */
+/* QR iteration: reduces the Hessenberg matrix h to upper triangular form. Returns 0, or 1 + the index of an
+ * eigenvalue that did not converge. */
 static int64_t schur(linalg_z *h, linalg_z *qt, linalg_z *turns, int64_t n, double norm)
 {
     int64_t last = n - 1;

@@ -15,8 +15,8 @@ static void rotate_rows(double *restrict x, double *restrict y, double c, double
     }
 }
 
-/* Hestenes' one-sided Jacobi: turns the n rows of w (m ≥ n numbers each) until they are orthogonal, and the
- * rows of v, the identity at first, alike (Golub and Van Loan, 8.6.3). */
+/* Hestenes' one-sided Jacobi: rotates the n rows of w (m ≥ n numbers each) until they are orthogonal, and the
+ * rows of v, initially the identity, in the same way (Golub and Van Loan, 8.6.3). */
 static void orthogonalise(double *w, double *v, int64_t n, int64_t m)
 {
     const double tolerance = 4 * DBL_EPSILON * sqrt((double)m);
@@ -110,7 +110,7 @@ static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
         const double *from = d->w + d->order[j] * d->high;
         memcpy(d->short_ + j * d->low, d->v + d->order[j] * d->low, (size_t)d->low * sizeof(double));
         for (int64_t i = 0; i < d->high; i++) d->tall[j * d->high + i] = from[i] / d->s[j];
-        if (d->s[j] > 1e-100) have = j + 1; /* below, squares vanish, and directions with them */
+        if (d->s[j] > 1e-100) have = j + 1; /* below, squares underflow and directions are lost */
         d->s[j] *= unit;
     }
     return have;
@@ -200,7 +200,7 @@ PROA_KERNEL(lstsq_cpu, lstsq)
 
 /* ---- eigenvalues of Hermitian matrices ------------------------------------------------------- */
 
-/* Makes the triangle that is not read the mirror of the other. */
+/* Mirrors the given triangle to the other one. */
 #define SAME(x) (x)
 #define T double
 #define SUFFIX d

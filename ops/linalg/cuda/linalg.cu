@@ -53,8 +53,9 @@ __global__ void linalg_kernel(F f, double *work, int64_t capacity, int64_t count
     }
 }
 
-/* f(index, work) for `count` matrices, with `capacity` doubles each. It returns 0, or the place from 1 where
- * a matrix failed. what: NULL if none can; otherwise an error says "argument what: matrix, row". */
+/* Runs f(index, work) for `count` matrices, with `capacity` doubles of workspace each. f returns 0, or 1 +
+ * the row where the matrix failed. what: NULL if f cannot fail; otherwise the error is "argument what:
+ * matrix, row". */
 template <class F>
 proa_status run(cuda_context *c, int64_t count, int64_t capacity, F f, const char *argument, const char *what)
 {

@@ -56,8 +56,8 @@ CUDA_FN void linalg_identity(double *a, int64_t n)
     __syncthreads();
 }
 
-/* The row at or below k whose element of column k is largest; the first of equals. NaN only where it stands.
- * */
+/* Pivot: the row at or below k with the largest magnitude in column k; the first of equals. Ignores NaN
+ * unless it is first. */
 CUDA_FN cuda_indexed<double> linalg_pivot(const double *a, int64_t m, int64_t n, int64_t k)
 {
     cuda_indexed<double> best = {-1, m};
@@ -78,8 +78,8 @@ CUDA_FN void linalg_swap(double *x, double *y, int64_t n)
     __syncthreads();
 }
 
-/* a = P·L·U in place, m x n, by partial pivoting; pivot[k]: the row that row k changed places with. Returns
- * the first zero pivot's place from 1, or 0. */
+/* LU factorization in place, a = P·L·U, m x n, with partial pivoting; pivot[k]: the row exchanged with row k.
+ * Returns 1 + the index of the first zero pivot, or 0. */
 CUDA_FN int64_t linalg_lu(double *a, int64_t m, int64_t n, int64_t *pivot)
 {
     int64_t info = 0, least = m < n ? m : n;

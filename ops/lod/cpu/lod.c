@@ -29,7 +29,7 @@ static void gather(const rows_map *m, const proa_tensor *x, proa_tensor *out)
         memcpy(out->data + (size_t)i * row, x->data + (size_t)m->at[i] * row, row);
 }
 
-/* d_x = the sum, by row of x, of d_out; frees the map. */
+/* d_x = sum of d_out's rows by their source row; frees the map. */
 static proa_status scatter(const char *op, rows_map *m, const proa_tensor *d_out, proa_tensor *d_x)
 {
     int64_t w = row_items(d_x);
@@ -55,7 +55,7 @@ static proa_status scatter(const char *op, rows_map *m, const proa_tensor *d_out
     return status;
 }
 
-/* out with as many rows as the map has, and the other dims of x. */
+/* Creates out with the map's number of rows and the other dims of x. */
 static proa_tensor *sized(void *args, const char *op, const proa_tensor *x, int64_t rows)
 {
     proa_meta meta = proa_meta_of(x);
@@ -164,7 +164,7 @@ static proa_status joining_new(const char *op, const proa_tensors *x, const proa
     return status;
 }
 
-/* Copies between the parts and the whole: into it, or (`apart`) out of it. */
+/* Copies between the parts and the concatenation: into it, or (`apart`) out of it. */
 static void join(const joining *j, char *whole, proa_tensor *const *to, bool apart)
 {
     size_t row = row_bytes(j->x->at[0]);

@@ -25,7 +25,7 @@ static proa_status parts_rows(cuda_context *c, const void *args, const cuda_tens
 
 /* ---- runs: sequence s of the result is `count` rows of x, from row `first` on, `times` over ----------- */
 
-/* Whence a result's sequences come: by each op's own rule. */
+/* The source of a result's sequences, by each op's own rule. */
 struct parts_source {
     lod_offsets of; /* of x; n sequences. Without offsets (at is NULL) rows of `each` a sequence */
     int64_t each;
@@ -71,7 +71,7 @@ __global__ void parts_count_kernel(parts_source from, int64_t *begin)
     }
 }
 
-/* Offsets of the result's sequences: n + 1 numbers of scratch. */
+/* Computes the offsets of the result's sequences: n + 1 numbers of scratch memory. */
 static proa_status parts_begin(cuda_context *c, const parts_source &from, int64_t **begin)
 {
     *begin = (int64_t *)cuda_scratch(c, (size_t)(from.of.n + 1) * sizeof **begin);
@@ -90,7 +90,7 @@ __global__ void parts_take_kernel(parts_source from, lod_offsets begin, const S 
     }
 }
 
-/* d_x: a thread an element of x, which adds the copies of it in order. */
+/* d_x: one thread per element of x, which adds the gradients of its copies in order. */
 template <class T>
 __global__ void parts_back_kernel(parts_source from, const int64_t *begin, int64_t rows, const T *d_out,
                                   T *d_x, int64_t x_rows, int64_t w)
@@ -360,7 +360,7 @@ __global__ void concat_offsets_kernel(concat_plan p, int64_t *to)
     }
 }
 
-/* Between part k and the whole: into it, or (`apart`) out of it. */
+/* Copies between part k and the concatenation: into it, or (`apart`) out of it. */
 template <class S>
 __global__ void concat_kernel(concat_plan p, int64_t k, S *part, S *whole, int64_t rows, int64_t w,
                               bool apart)
@@ -439,7 +439,7 @@ CUDA_FN int64_t scatter_column(const char *ids, proa_dtype dtype, int64_t i, int
     return -1;
 }
 
-/* A thread an element, which adds what is for it in order. Integers wrap. */
+/* One thread per element, which adds its updates in order. Integers wrap. */
 template <class T>
 __global__ void scatter_kernel(lod_offsets of, const char *ids, proa_dtype dtype, const T *x,
                                const T *updates, T *out, int64_t rows, int64_t w, cuda_fault *fault)

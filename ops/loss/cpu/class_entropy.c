@@ -11,7 +11,7 @@ enum { BLOCK = 1024 };
 
 typedef struct class_work {
     proa_dtype dtype, label_dtype;
-    bool past; /* d_x goes past the caches */
+    bool past; /* d_x is written by non-temporal stores */
     int64_t ignore, n;
     const void *x, *label;
     void *sums, *loss, *d_x; /* backward: loss is its gradient */

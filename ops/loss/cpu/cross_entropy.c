@@ -1,5 +1,4 @@
-/* Portable kernels of softmax_with_cross_entropy and its backward.
- * May use core, kernels and ops. */
+/* CPU kernels of softmax_with_cross_entropy and its backward. May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/nontemporal.h"
@@ -11,7 +10,7 @@ enum { COLUMNS = 64, CE_BLOCK = 1024 };
 typedef struct ce_work {
     proa_dtype dtype, label_dtype;
     bool soft, use_softmax;
-    bool past; /* softmax or d_x goes past the caches */
+    bool past; /* softmax or d_x is written by non-temporal stores */
     int64_t ignore;
     const void *x, *label;
     void *softmax, *loss, *d_x;

@@ -1,5 +1,4 @@
-/* Portable kernels of the losses other than softmax_with_cross_entropy.
- * May use core, kernels and ops. */
+/* CPU kernels of the losses other than softmax_with_cross_entropy. May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/rowwise.h"

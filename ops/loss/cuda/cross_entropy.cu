@@ -13,7 +13,7 @@ struct ce_problem {
     const char *op; /* for errors */
 };
 
-/* The row's class; −1 where it costs nothing: ignored, or no class at all, which is said. */
+/* The row's class; −1 if it contributes no loss: ignored, or out of range, which is reported. */
 CUDA_FN int64_t ce_class(const ce_problem &p, int64_t row)
 {
     int64_t label = cuda_index(p.label, p.label_dtype, row);
@@ -100,7 +100,7 @@ template <class X, class A> __global__ void ce_slices_kernel(ce_problem p, const
     }
 }
 
-/* The gradient of one logit: y its softmax, target its share of the label. */
+/* Gradient of one logit: y is its softmax, target its probability in the label. */
 template <class A> CUDA_FN A ce_slope(const ce_problem &p, A y, A target, A scale)
 {
     if (scale == 0) return 0;

@@ -36,7 +36,7 @@ template <class X> struct sigmoid_ce_fn {
     CUDA_CALL R operator()(T x, T label) const { return (*this)(x, label, (T)1); }
 };
 
-/* Divides by the number of labels that count. */
+/* Divides by the number of labels that are not ignored. */
 template <class X> struct sigmoid_ce_counts {
     const X *label;
     double ignore;
@@ -149,7 +149,7 @@ template <class T> struct nll_problem {
     {
         return (i / inner * classes + label_) * inner + i % inner;
     }
-    /* −1: costs nothing */
+    /* −1: contributes no loss */
     CUDA_CALL int64_t label_of(int64_t i) const
     {
         int64_t l = cuda_index(label, label_dtype, i);
@@ -179,7 +179,7 @@ template <class T> struct nll_end {
     }
 };
 
-/* Of a whole problem but for `each`. */
+/* Describes a whole problem, except `each`. */
 template <class T>
 static nll_problem<T> nll_of(cuda_context *c, const char *op, const proa_tensor *input,
                              const proa_tensor *label, const proa_tensor *weight, int64_t ignore)

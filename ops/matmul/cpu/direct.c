@@ -5,9 +5,9 @@
 
 #include "ops/matmul/product.h"
 
-/* Multiply-adds of a batch entry from which packing everything pays; up to which all of a product is taken,
- * else only entries worth the call of a tile, whose rows do not push one another out of the first-level
- * cache; below which one thread is quicker. The longest chain; floats from row to row that crowd a cache. */
+/* Multiply-adds of a batch entry: from DIRECT_MAX on packing pays. The others bound products that are always
+ * taken, entries worth a tile call, and products for one thread; then the longest sum, and row strides that
+ * cause cache conflicts. */
 #define DIRECT_MAX 18e6
 #define DIRECT_ANY 600000.0
 #define DIRECT_ENTRY_MIN 32768.0
@@ -48,7 +48,7 @@ static const direct_tile_fn direct_tiles[PACKED_MR][2][PACKED_WIDTHS] = {PACKED_
 
 /* ---- the right operand ------------------------------------------------------------------------- */
 
-/* `columns` columns that stand side by side in memory as rows of length k, to rows of PACKED_NR. */
+/* Transposes `columns` columns that are contiguous in memory (length k) to rows of PACKED_NR. */
 static void put_across(const float *from, int64_t cs, int64_t k, int64_t columns, float *to)
 {
     int64_t j = 0;
@@ -103,8 +103,8 @@ static inline __attribute__((always_inline)) void put_few(float *to, const float
 #endif
 }
 
-/* Panel j of the right operand: where it stands, or brought to `work`. Columns up to a whole vector are
- * zeros. */
+/* Panel j of the right operand: read in place, or copied to `work`. Padding columns up to a whole vector are
+ * zero. */
 static const float *panel_of(const matmul_product *p, const float *y, int64_t j, float *work, int64_t *ldb)
 {
     int64_t columns = gemm_min(PACKED_NR, p->n - j * PACKED_NR);
@@ -126,7 +126,7 @@ static const float *panel_of(const matmul_product *p, const float *y, int64_t j,
 
 /* ---- the product ------------------------------------------------------------------------------- */
 
-/* Rows [i0, i1) of panel j, at b. */
+/* Computes rows [i0, i1) of panel j at b. */
 static void put_panel(const matmul_product *p, const float *x, float *out, int64_t j, int64_t i0, int64_t i1,
                       const float *b, int64_t ldb)
 {
@@ -171,8 +171,8 @@ static void direct_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Threads share out panels, or rows where panels are too few, or pieces of panels where both are. Every
- * number is one chain of sums, whatever the parts. */
+/* Threads share panels, or rows if there are too few panels, or parts of panels if there are few of both.
+ * Each element is one sequential sum, whatever the partition. */
 static proa_status direct_run(const matmul_product *p)
 {
     direct_job job = {.p = p, .panels = packed_panels(p->n)};

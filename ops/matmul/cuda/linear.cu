@@ -59,7 +59,7 @@ static proa_status sum_rows(cuda_context *c, const proa_tensor *x, const proa_te
     return reduce<cuda_sum>(c, reduce_plan_of(to, x, (1u << (cuda_look(x).ndim - 1)) - 1), row_sums{0});
 }
 
-/* The library first; plain and what comes after it where it declines. */
+/* Tries the library first; if it declines, runs the plain product and then `after`. */
 template <class After> static proa_status either(cuda_context *c, cuda_gemm g, After after)
 {
     proa_status status = cuda_library_gemm(c, &g);

@@ -84,7 +84,7 @@ static proa_status run_batches(cuda_context *c, cuda_gemm g, const matmul_side *
     return PROA_OK;
 }
 
-/* One matrix with more rows for many batches that multiply the same y, if x lies so. */
+/* Merges batches that multiply the same y into one matrix with more rows, if x's layout allows. */
 static void flatten(cuda_tensor *x, cuda_tensor *out)
 {
     int64_t step = cuda_item(x->dtype);
@@ -154,7 +154,7 @@ template <class X> struct addend_fn {
     CUDA_CALL R operator()(T x) const { return x * by; }
 };
 
-/* out starts as beta · d, broadcast. */
+/* Fills out with beta · d, broadcast. */
 static proa_status lay(cuda_context *c, proa_tensor *out, proa_tensor *d, double beta)
 {
     proa_tensor *t[] = {out, d};
@@ -191,7 +191,7 @@ CUDA_KERNEL(linear, CUDA_IS(a->x, CUDA_FLOATS))
     return affine(c, a->x, a->weight, a->bias, a->out, CUDA_KEEP, &done);
 }
 
-/* A residual that makes the result larger than the product is not taken. */
+/* True unless the residual makes the result larger than the product. */
 static bool fused_fits(const proa_tensor *x, const proa_tensor *w, const proa_tensor *out)
 {
     cuda_tensor f = cuda_look(x), g = cuda_look(w);

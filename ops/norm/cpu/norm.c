@@ -16,18 +16,19 @@ typedef struct norm_job {
     norm_rows n;
     double epsilon;
     bool fixed;                            /* mean and deviation are given constants */
-    bool past;                             /* the result goes past the caches */
+    bool past;                             /* the result is written by non-temporal stores */
     bool own_weights;                      /* backward: row i alone has weight i */
     const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
     void *mean, *inverse;                  /* of each row; 1 / deviation */
     void *result, *d_weight, *d_bias;
-    double *partial; /* sums of the parameters' gradients, a slice of the rows each */
+    double *partial; /* partial sums of parameter gradients, one set per slice of rows */
     int64_t slices;
 } norm_job;
 
 enum { NORM_PIECE = 1024, NORM_COLUMNS = 64 };
-/* Most slices, and the numbers that make one worth while: their sums come from the caches of those who added
- * them up. Rows whose gradients are added before that goes on in double; longest row with slices. */
+/* NORM_SLICES: most slices. NORM_SLICE: elements that make one worthwhile, as the slices' sums are read from
+ * other cores' caches. NORM_FEW: rows summed in float before they are added in double. NORM_LONGEST: longest
+ * row with slices. */
 enum { NORM_SLICES = 32, NORM_SLICE = 1 << 15, NORM_FEW = 16, NORM_LONGEST = 1 << 14 };
 
 #define T float
@@ -157,7 +158,7 @@ static size_t bytes_of(const proa_tensor *t)
 
 static void clear(const proa_tensor *t) { memset(t->data, 0, bytes_of(t)); }
 
-/* One value a channel: out is x, the running statistics stay, and the batch's are zeros. */
+/* One value per channel: out is x, running statistics stay, and the batch's are zeros. */
 static proa_status batch_norm_pass(const proa_batch_norm_args *a)
 {
     PROA_TRY(proa__plain(a->x));

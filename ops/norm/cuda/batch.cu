@@ -45,7 +45,7 @@ __global__ void batch_statistics_kernel(const norm_sums *parts, int64_t channels
     }
 }
 
-/* The running statistics are those to use. */
+/* Uses the running statistics. */
 __global__ void batch_fixed_kernel(int64_t channels, batch_running r)
 {
     for (CUDA_EACH(c, channels)) {
@@ -54,7 +54,7 @@ __global__ void batch_fixed_kernel(int64_t channels, batch_running r)
     }
 }
 
-/* One value a channel: it passes, the running statistics stay, and the batch's are zeros. */
+/* One value per channel: x is copied, running statistics stay, and the batch's are zeros. */
 template <class X> __global__ void batch_pass_kernel(int64_t channels, const X *x, X *out, batch_running r)
 {
     for (CUDA_EACH(c, channels)) {
@@ -121,7 +121,7 @@ static bool says_last(proa_data_format f)
     return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NDHWC || f == PROA_DATA_FORMAT_NLC;
 }
 
-/* `laid`: they lie channels last although the op says first. */
+/* `laid`: the memory is channels last although the op's attribute says channels first. */
 static norm_channels channels_of(const cuda_tensor &x, proa_data_format f, bool laid)
 {
     bool last = says_last(f);

@@ -51,7 +51,7 @@ static void run_second(int64_t begin, int64_t end, void *context)
 
 static double number(const proa_tensor *t) { return rows_get((proa_dtype)t->dtype, t->data, 0); }
 
-/* β^t moves on in its own precision, as in Paddle: the same numbers step for step. */
+/* Multiplies β^t by β in its own precision, as Paddle does, so that the numbers agree step for step. */
 static void advance(const proa_tensor *t, double beta)
 {
     double v = number(t);

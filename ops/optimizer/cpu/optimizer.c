@@ -8,11 +8,12 @@
 
 typedef enum step_kind { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, ADADELTA, ADAMAX } step_kind;
 
-/* PIECE: elements that wait on the stack; TURN: that are updated while the next are asked for. */
+/* PIECE: elements converted on the stack at a time; TURN: elements updated while the next ones are
+ * prefetched. */
 enum { MAX_STATES = 3, NUMBERS = 6, PIECE = 512, TURN = 256 };
 
-/* Elements that a thread is worth; that a parameter must have for each thread to be split; that no two
- * threads write a line of. */
+/* SHARE: elements worth a thread. SMALL: elements per thread from which a parameter is split. LINE:
+ * granularity, so that no two threads write one cache line. */
 enum { SHARE = 8192, SMALL = 1024, LINE = 64 };
 
 typedef struct step {
@@ -99,9 +100,9 @@ static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
     }
 }
 
-/* Each thread has the same share of every parameter, in one piece: threads that split the product which made
- * the gradient by its rows have most of that in their caches, and of step to step parameter and states stay
- * where they are. Small ones are not split, and stay with the first thread while they are few. */
+/* Each thread gets the same share of every parameter, in one piece: threads that split the product that made
+ * the gradient by rows have most of that share in cache, and from step to step parameter and states stay
+ * there. Small parameters are not split, and stay with the first thread while there are few. */
 static void shares(int64_t begin, int64_t end, void *context)
 {
     const step *w = context;
@@ -126,7 +127,7 @@ static void end_rows(step *w)
     proa_scratch_free(w->rows);
 }
 
-/* True if parameter i, its gradient and its states can all lie as the gradient does: then they do. */
+/* True if parameter i, its gradient and its states can all have the gradient's layout: they get it. */
 static proa_status align(const step *w, int64_t i, bool *done)
 {
     proa_tensor *p = w->params.at[i];
@@ -138,8 +139,8 @@ static proa_status align(const step *w, int64_t i, bool *done)
     return PROA_OK;
 }
 
-/* A convolution's parameters lie as its gradient is made: nothing needs to be copied from one layout to the
- * other, step for step. */
+/* Gives a convolution's parameters the layout in which their gradients are made, so that no step converts
+ * layouts. */
 static proa_status align_all(const step *w)
 {
     for (int64_t i = 0; i < w->params.count; i++) {
@@ -214,7 +215,7 @@ static proa_status finish(step *w)
 
 static double number(const proa_tensor *t) { return rows_get((proa_dtype)t->dtype, t->data, 0); }
 
-/* β^t moves on in its own precision, as in Paddle: the same numbers step for step. */
+/* Multiplies β^t by β in its own precision, as Paddle does, so that the numbers agree step for step. */
 static void advance(const proa_tensor *t, double beta)
 {
     double v = number(t);
@@ -222,7 +223,7 @@ static void advance(const proa_tensor *t, double beta)
              t->dtype == PROA_F64 ? v * beta : (double)((float)v * (float)beta));
 }
 
-/* They overwrite what is there, and make nothing. */
+/* The op updates in place and has no output whose format could be chosen. */
 static int no_format(const void *args, const void *state)
 {
     (void)args, (void)state;

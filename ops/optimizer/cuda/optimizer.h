@@ -39,7 +39,7 @@ template <class X> CUDA_FN auto step_rounded(const double *k) -> decltype(step_r
 
 /* ---- powers of β ----------------------------------------------------------------------- */
 
-/* β^t moves on in its own precision, as in Paddle: the same numbers step for step. */
+/* β^t multiplied by β in its own precision, as Paddle does, so that the numbers agree step for step. */
 CUDA_FN double step_moved_on(double v, double beta, proa_dtype d)
 {
     return d == PROA_F64 ? v * beta : (double)((float)v * (float)beta);
@@ -53,7 +53,7 @@ template <int N> __global__ void step_advance_kernel(cuda_list<N> l, double beta
     cuda_store<double>(at, d, step_moved_on(cuda_load<double>(at, d), beta, d));
 }
 
-/* After all that uses them; lists may be NULL. */
+/* Advances powers of β after all uses; lists may be NULL. */
 static proa_status step_advance(cuda_context *c, const proa_tensors *pows1, const proa_tensors *pows2,
                                 double beta1, double beta2, const uint8_t *skip)
 {
@@ -124,7 +124,7 @@ static proa_status step_rows_begin(cuda_context *c, const proa_tensor *grad, ste
 }
 static void step_rows_end(cuda_context *c, step_rows *r) { cuda_scratch_free(c, r->memory); }
 
-/* Whether `row` is given, and its place among those that are. */
+/* True if the gradient has `row`; *place: its index among the gradient's rows. */
 CUDA_FN bool step_find(const step_rows &r, int64_t row, int64_t *place)
 {
     int64_t low = 0, high = r.count;

@@ -50,7 +50,7 @@ CUDA_FN int64_t pool_area(const pool_geometry &g, const pool_box &b)
     return area > 0 ? area : 1;
 }
 
-/* First place of the largest value; -1 when the window is empty. NaN is passed over unless it comes first. */
+/* Index of the first largest value; -1 if the window is empty. NaN is ignored unless it comes first. */
 template <class S>
 CUDA_FN int64_t pool_largest(const pool_geometry &g, const S *x, int64_t step, const pool_box &b)
 {
@@ -168,8 +168,8 @@ static bool pool_says_last(proa_data_format f)
 {
     return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NLC || f == PROA_DATA_FORMAT_NDHWC;
 }
-/* Whether it works on memory that lies channels last although the op says first: as x
- * lies. */
+/* True if the kernel works on channels-last memory although the op's attribute says channels first, as x is
+ * stored so. */
 static bool pool_lies_last(const proa_tensor *x, proa_data_format f)
 {
     return cuda_lies_last(x) && !pool_says_last(f);
@@ -187,7 +187,7 @@ static void padding_of(const pool_attributes &a, pool_geometry *g)
     }
 }
 
-/* `laid`: memory lies channels last, whatever the op says. */
+/* `laid`: the memory is channels last, whatever the op's attribute says. */
 static pool_geometry geometry_of(const pool_attributes &a, bool laid)
 {
     pool_geometry g = {};

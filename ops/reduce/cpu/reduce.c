@@ -267,7 +267,7 @@ static void choose_slices(reduce_job *j, int64_t units)
 {
     const proa_reduce_plan *p = &j->plan;
     int64_t width = p->rows ? 1 : p->inner < CHUNK ? p->inner : CHUNK;
-    int64_t least = SLICE / width + 1; /* terms that make a slice worth while */
+    int64_t least = SLICE / width + 1; /* terms that make a slice worthwhile */
     j->slices = 1;
     if (units < 64 && p->terms > 2 * least) {
         j->slices = p->terms / least;
