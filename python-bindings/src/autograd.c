@@ -328,7 +328,7 @@ static PyObject *clear_grads(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- autocast ---------------------------------------------------------------------------- */
 
-/* Appends the ops that `name` means: the op of that name, or those with a wire form of that type. */
+/* Appends the op of that name, or the ops with a wire form of that type. */
 static bool add_ops_named(PyObject *list, const char *name)
 {
     for (uint32_t i = 0; i < proa_op_count; i++) {

@@ -50,8 +50,7 @@ PyObject *py_none_or_raise(proa_status status);
 PyObject *py_with_path(PyObject *path, proa_status (*call)(const char *path, void *context), void *context);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
-/* As py_wrap, but takes over the current scope's reference: for a result that nothing else in the scope
- * uses. */
+/* As py_wrap, but takes the current scope's reference: for a result that nothing else in the scope uses. */
 PyObject *py_wrap_new(proa_tensor *t);
 /* A list of such objects. */
 PyObject *py_from_tensors(proa_tensors list);
@@ -73,7 +72,7 @@ bool py_has_gradients(const proa_tensor *t); /* by its dtype: floating or comple
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype);
 bool py_add_dtypes(PyObject *module);
 bool py_add_places(PyObject *module);
-/* The device's name that a string or a place stands for; it lives as long as obj. False with an exception. */
+/* Device name of a string or a place; valid as long as obj. False with an exception. */
 bool py_to_device_name(const char *who, PyObject *obj, const char **name);
 /* New reference: the place (device) of a tensor. */
 PyObject *py_place_of(const proa_tensor *t);
@@ -142,7 +141,7 @@ typedef struct py_param {
 
 /* A condition on a float argument and the exception if it fails (`checks:` of the op table). */
 typedef struct py_check {
-    int8_t field; /* a float */
+    int8_t field; /* index of a float field */
     enum { PY_NOT, PY_AT_LEAST, PY_ABOVE } kind;
     double bound;
     PyObject *const *raises;

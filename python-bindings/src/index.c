@@ -11,7 +11,7 @@ typedef struct py_key {
     proa_tensor *from[PROA_MAX_DIMS], *to[PROA_MAX_DIMS]; /* a program's variables that are starts and ends */
     proa_tensor *arrays[PROA_MAX_DIMS]; /* if n_arrays: one an axis of the view; NULL: the whole axis */
     int n_axes, n_dropped, n_added, n_arrays;
-    int source, view;   /* axes of x and of the view that are dealt with so far */
+    int source, view;   /* axes of x and of the view that are processed so far */
     bool strided, open; /* open: some of from or to are there */
 } py_key;
 
@@ -340,7 +340,7 @@ static bool plan_gather(py_gather *g, const proa_tensor *view, const py_key *k)
     return g->index != NULL;
 }
 
-/* Moves the `wide` axes in front to position `first`, or back again. */
+/* Moves the first `wide` axes to position `first`, or back. */
 static proa_tensor *move_front(proa_tensor *t, int wide, int first, bool back)
 {
     int64_t perm[PROA_MAX_DIMS];

@@ -26,7 +26,7 @@ static proa_tensor *call(binary_fn fn, proa_tensor *x, proa_tensor *y)
     return out;
 }
 
-/* x in the dtype of y where only y is floating or complex: what a number's dtype asks for. */
+/* x in the dtype of y if only y is floating or complex, as for numbers. */
 static proa_tensor *raise_to(proa_tensor *x, const proa_tensor *y)
 {
     return x && y && x->dtype != y->dtype ? proa_cast(x, (proa_dtype)y->dtype) : x;
@@ -42,7 +42,7 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
     if (py_is_tensor(other)) {
         made = py_tensor_of(other);
     } else if (py_is_dim(other)) {
-        return 0; /* its own operator knows how a number of the run meets a tensor */
+        return 0; /* leaves the call to that type's own operator */
     } else if (py_to_scalar(other, &v)) {
         made = number_like(v, self);
         self = raise_to(self, made);
@@ -70,7 +70,7 @@ static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
 
 /* ---- arithmetic ------------------------------------------------------------------------ */
 
-/* y in x's dtype where promotion does not make them equal. */
+/* Casts y to x's dtype if type promotion does not make them equal. */
 static proa_tensor *follow(const proa_tensor *x, proa_tensor *y)
 {
     bool promote = !is_whole(x) && !is_whole(y);
@@ -102,7 +102,7 @@ static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y)
 static proa_tensor *remainder_of(proa_tensor *x, proa_tensor *y) { return proa_remainder(x, follow(x, y)); }
 static proa_tensor *power(proa_tensor *x, proa_tensor *y) { return proa_elementwise_pow(x, follow(x, y)); }
 
-/* x·scale + bias in one op, where b is a number. 1: done; 0: no number; −1: exception. */
+/* x·scale + bias in one op, for a number b. 1: done; 0: b is no number; −1: exception. */
 static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
 {
     bool mine = py_is_tensor(a);

@@ -83,7 +83,7 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
-    if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* the default stands */
+    if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* keeps the default */
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
     if (self->entry->in_place && i > 0 && f->role == PROA_IN && !py_is_tensor(value)) {
         PyErr_Clear(); /* Paddle's functions in place compare shapes in Python first */
@@ -213,7 +213,7 @@ static PyObject *results(const py_op *self, const void *args)
 
 /* ---- the call -------------------------------------------------------------------------- */
 
-/* Whether an op without inputs makes a tensor too small to release the GIL for, by its shape attribute. */
+/* True if an op without inputs makes a tensor too small for releasing the GIL, by its shape attribute. */
 static bool makes_little(const proa_op *op, const void *args)
 {
     for (const proa_field *f = op->fields; f < op->fields + op->n_attr; f++) {

@@ -97,7 +97,7 @@ PyObject *py_from_tensors(proa_tensors list)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-/* Tensor(t): a new object (of a subclass, usually) on t's handle; Tensor(data, …): as to_tensor. */
+/* Tensor(t): a new object, usually of a subclass, for t's tensor; Tensor(data, …): as to_tensor. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)keywords; /* a subclass's __init__ has its own */
@@ -214,8 +214,8 @@ static int set_stop_gradient(PyObject *self, PyObject *value, void *closure)
     proa_tensor *t = py_tensor_of(self);
     proa_program *open = proa_is_symbolic(t) ? proa_program_current() : NULL;
     if (open && proa_program_stop_gradient(open, t, stop) != PROA_OK)
-        proa_clear_error();                      /* another program's */
-    if (!stop && !py_has_gradients(t)) return 0; /* as in Paddle nobody minds; no gradient flows */
+        proa_clear_error();                      /* an error about another program's variable */
+    if (!stop && !py_has_gradients(t)) return 0; /* as in Paddle no error; no gradient flows */
     return proa_set_stop_gradient(t, stop) == PROA_OK ? 0 : (py_raise(), -1);
 }
 
@@ -687,7 +687,7 @@ bool py_make_tensor_type(PyObject *module)
     PyType_Spec spec = {"proa.Tensor", sizeof(py_tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!py_tensor_type) return false;
-    /* NumPy leaves array + tensor to the tensor */
+    /* NumPy leaves array + tensor to the tensor's operator */
     PyObject *priority = PyLong_FromLong(100);
     bool ok = priority &&
               PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_priority__", priority) == 0 &&
