@@ -50,7 +50,7 @@ static bool keepdim_of(const proa_op *op, const void *args)
     return *(const bool *)proa_field_at(&op->fields[op->n_in + op->n_attr - 1], args);
 }
 
-/* Has an element to choose: max, min and the like of nothing do not exist. */
+/* Fails on an empty reduction: min and max of no elements do not exist. */
 static proa_status check_not_empty(const char *who, const proa_tensor *x, unsigned mask)
 {
     for (int i = 0; i < x->ndim; i++)

@@ -9,7 +9,7 @@
 #include "impl/reduce.h"
 #include "impl/shape.h"
 
-/* t with the reduced axes put back as ones, so that it broadcasts with x. */
+/* Reshapes t so that reduced axes have length 1 and it broadcasts with x. */
 static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *who, const proa_ints *axis,
                               bool keepdim)
 {
@@ -23,8 +23,7 @@ static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *
     return n ? proa_unsqueeze(t, ((proa_ints){n, axes, NULL, NULL})) : t;
 }
 
-/* t at every index of x. A view with strides of 0 unless it is recorded or captured: only the engine reads
- * it. */
+/* t expanded to x's shape: a view with strides of 0, or an expand op where it is recorded or captured. */
 static proa_tensor *spread(proa_tensor *t, proa_tensor *x)
 {
     const uint32_t unusual = PROA_T_SYMBOLIC | PROA_T_META | PROA_T_NOT_DENSE | PROA_T_BLOCKED;
@@ -68,7 +67,7 @@ proa_status mean_vjp(const proa_mean_args *a, proa_mean_grads *g)
     return proa_error();
 }
 
-/* 2 (x − mean) / divisor: the mean's own part sums to nothing. */
+/* 2 (x − mean) / divisor; the gradient through the mean cancels. */
 proa_status variance_vjp(const proa_variance_args *a, proa_variance_grads *g)
 {
     proa_tensor *d = with_axes(g->d_out, a->x, "variance", &a->axis, a->keepdim);

@@ -157,7 +157,8 @@ static proa_status write_over(proa_wire_writer *w, const char *type, const proa_
                         out);
 }
 
-/* sum / max(n − 1, 1), or sum / n, where n is a sum of ones: only running the program tells. */
+/* sum / max(n − 1, 1), or sum / n, where n is a sum of ones, since the count is known only when the program
+ * runs. */
 static proa_status write_unknown_count(proa_wire_writer *w, const proa_variance_args *a, proa_tensor *sum)
 {
     proa_meta meta = proa_meta_of(a->out);

@@ -64,7 +64,7 @@ static proa_meta pooled_meta(const pooled *p, int64_t channels)
                        .shape = {p->boxes->shape[0], channels, p->rows, p->columns}};
 }
 
-/* Of a gradient: what belongs to an output. */
+/* Checks an operand of a gradient op that has an output's shape. */
 static proa_status check_like(const pooled *p, const char *name, const proa_tensor *t, int64_t channels,
                               proa_dtype dtype)
 {

@@ -11,8 +11,8 @@
 
 #define LSTM_INLINE static inline __attribute__((always_inline))
 
-/* Sixteen numbers, or those that `some` names where they are not `whole`: masked stores take much longer, and
- * what reads their line waits for them. */
+/* Sixteen numbers; if not `whole`, only those in the mask `some`: masked stores are slow, and stall later
+ * loads of their cache line. */
 typedef struct lstm_part {
     bool whole;
     __mmask16 some;

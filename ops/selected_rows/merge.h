@@ -42,7 +42,7 @@ static inline void rows_merge_sort(const int64_t *row, int64_t n, int64_t *order
     if (from != order) memcpy(order, from, (size_t)n * sizeof *order);
 }
 
-/* Of an ordinary gradient: nothing to free. Otherwise rows_merge_end frees it. */
+/* For a dense gradient there is nothing to free. For SelectedRows rows_merge_end frees the result. */
 static inline proa_status rows_merge_begin(const proa_tensor *grad, rows_merge *m)
 {
     *m = (rows_merge){0};
@@ -55,7 +55,7 @@ static inline proa_status rows_merge_begin(const proa_tensor *grad, rows_merge *
     m->start = m->row + n;
     m->order = m->start + n + 1;
     m->length = n ? grad->numel / n : 0;
-    rows_merge_sort(row, n, m->order, m->row); /* the place of the result is free until here */
+    rows_merge_sort(row, n, m->order, m->row); /* m->row serves as scratch until the result is written */
     for (int64_t i = 0; i < n; i++) {
         if (i && row[m->order[i]] == row[m->order[i - 1]]) continue;
         m->start[m->count] = i;
@@ -67,7 +67,7 @@ static inline proa_status rows_merge_begin(const proa_tensor *grad, rows_merge *
 
 static inline void rows_merge_end(rows_merge *m) { proa_scratch_free(m->row); }
 
-/* The first place whose row is `row` or a later one. */
+/* Index of the first entry whose row is `row` or greater. */
 static inline int64_t rows_merge_find(const rows_merge *m, int64_t row)
 {
     int64_t low = 0, high = m->count;
@@ -79,8 +79,8 @@ static inline int64_t rows_merge_find(const rows_merge *m, int64_t row)
     return low;
 }
 
-/* rows_merge_load_T(m, at, n, to): elements [at, at + n) of the table into `to`, zeros where no row is
- * given. */
+/* rows_merge_load_T(m, at, n, to): elements [at, at + n) of the table into `to`, zeros in rows that are not
+ * stored. */
 #define T float
 #include "ops/selected_rows/merge_load.inc"
 #define T double

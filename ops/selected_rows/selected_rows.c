@@ -43,7 +43,7 @@ proa_tensor *proa_rows_merge(proa_tensor *t)
     return sums ? proa_rows_new(found.out, sums, proa_rows_height(t)) : NULL;
 }
 
-/* The given rows, added to a table in place. */
+/* Adds the stored rows to a table in place. */
 static proa_tensor *add_rows_to(proa_tensor *table, proa_tensor *t)
 {
     proa_tensor *merged = proa_rows_merge(t);

@@ -29,13 +29,13 @@ static int64_t label_at(const ctc *w, int64_t n, int64_t i)
     return rows_get_int((proa_dtype)t->dtype, t->data, n * t->shape[1] + i);
 }
 
-/* Entry s of the label with blanks round every letter. */
+/* Entry s of the label with blanks between and around the letters. */
 static int64_t symbol(const ctc *w, int64_t n, int64_t s)
 {
     return s % 2 ? label_at(w, n, s / 2) : w->a->blank;
 }
 
-/* From s − 2 one may go to s, past a blank: two different letters. */
+/* True if the path may skip the blank between s − 2 and s: the two letters differ. */
 static bool may_skip(const ctc *w, int64_t n, int64_t s)
 {
     return s % 2 && s > 2 && symbol(w, n, s) != symbol(w, n, s - 2);
@@ -57,7 +57,7 @@ static void log_softmax(const ctc *w, int64_t n, int64_t T, double *to)
     }
 }
 
-/* Probability of every beginning: frames 0 … t end in entry s. */
+/* Forward variables (log): probability that frames 0 … t end in entry s. */
 static void forward(const ctc *w, int64_t n, int64_t T, int64_t S, const double *lp, double *alpha)
 {
     for (int64_t i = 0; i < T * S; i++) alpha[i] = -INFINITY;
@@ -73,7 +73,7 @@ static void forward(const ctc *w, int64_t n, int64_t T, int64_t S, const double 
         }
 }
 
-/* Of every end, without frame t itself: from entry s at t to the last. `next` and `now` are rows of S. */
+/* Backward variables (log): from entry s at t to the end, without frame t. `next` and `now` are rows of S. */
 static void backward_step(const ctc *w, int64_t n, int64_t S, const double *lp, const double *next,
                           double *now)
 {
@@ -85,7 +85,7 @@ static void backward_step(const ctc *w, int64_t n, int64_t S, const double *lp, 
     }
 }
 
-/* d loss / d logits at frame t: softmax minus how likely each class is there, given the label. */
+/* d loss / d logits at frame t: softmax minus each class's posterior, given the label. */
 static void put_gradient(const ctc *w, int64_t n, int64_t t, int64_t S, const double *lp, const double *alpha,
                          const double *beta, double total, double *row)
 {
@@ -123,7 +123,7 @@ static void sequences(int64_t begin, int64_t end, void *context)
     for (int64_t n = begin; n < end; n++) {
         int64_t T = length_of(w->a->logits_length, n), L = length_of(w->a->label_length, n), repeats = 0;
         for (int64_t i = 1; i < L; i++) repeats += label_at(w, n, i) == label_at(w, n, i - 1);
-        double cost = T == 0 ? INFINITY : 0; /* as Paddle's: no frame at all, or too few for the label */
+        double cost = T == 0 ? INFINITY : 0; /* as in Paddle: no frame, or too few frames for the label */
         if (T > 0 && L + repeats <= T) {
             size_t doubles = (size_t)(T * (w->classes + 2 * L + 1) + w->classes + 2 * (2 * L + 1));
             double *scratch = proa_scratch(doubles * sizeof *scratch);

@@ -9,7 +9,7 @@
 typedef struct tree {
     const proa_tensor *x, *w, *label, *bias, *table, *code;
     int64_t classes, depth, features;
-    const char *pre; /* backward: what forward kept */
+    const char *pre; /* backward: saved by forward */
     const void *d_out;
     char *out, *pre_out;      /* forward */
     char *d_x, *d_w, *d_bias; /* backward; d_bias may be NULL */
@@ -17,8 +17,8 @@ typedef struct tree {
 
 static const int64_t *ints_of(const proa_tensor *t) { return (const int64_t *)(const void *)t->data; }
 
-/* Node j on the way of row i and the turn there; false behind the end of the way. The leaf of class c is
- * number c + classes in a heap whose root is 1; node k of the heap has row k − 1. */
+/* Node j of row i's path through the tree, and the turn there; false beyond the end of the path. The leaf of
+ * class c is number c + classes in a heap whose root is 1; node k of the heap has row k − 1. */
 static bool step_of(const tree *w, int64_t i, int64_t j, int64_t *node, bool *turn)
 {
     if (!proa__absent(w->table)) {

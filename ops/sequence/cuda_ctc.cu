@@ -21,7 +21,7 @@ struct ctc_problem {
     {
         return s % 2 ? letter(n, s / 2) : blank;
     }
-    /* From s − 2 one may go to s, past a blank: two different letters. */
+    /* True if the path may skip the blank between s − 2 and s: the two letters differ. */
     __device__ __forceinline__ bool may_skip(int64_t n, int64_t s) const
     {
         return s % 2 && s > 2 && symbol(n, s) != symbol(n, s - 2);
@@ -77,7 +77,7 @@ static __device__ int64_t ctc_needed(const ctc_problem &p, int64_t n, int64_t L)
     return cuda_block_reduce<cuda_sum>(needed);
 }
 
-/* Probability of every beginning: frames 0 … t end in entry s. */
+/* Forward variables (log): probability that frames 0 … t end in entry s. */
 template <class X>
 static __device__ void ctc_forward(const ctc_problem &p, const X *x, int64_t n, int64_t T, int64_t S)
 {
@@ -95,8 +95,8 @@ static __device__ void ctc_forward(const ctc_problem &p, const X *x, int64_t n, 
     }
 }
 
-/* Of every end, times alpha over the whole: how likely entry s is at each frame, in alpha's place. `beta` has
- * two rows of S. */
+/* Computes backward variables, and replaces alpha by each entry's posterior at each frame. `beta` has two
+ * rows of S. */
 template <class X>
 static __device__ void ctc_backward(const ctc_problem &p, const X *x, int64_t n, int64_t T, int64_t S,
                                     double total, double *beta)
@@ -142,8 +142,8 @@ template <class X> __global__ void ctc_kernel(ctc_problem p, const X *x, X *loss
     }
 }
 
-/* d loss / d logits at a frame: softmax minus how likely each class is there, given the label. A thread that
- * has the first entry of a class has the class. */
+/* d loss / d logits at a frame: softmax minus each class's posterior, given the label. The thread of a
+ * class's first entry handles the class. */
 template <class X> __global__ void ctc_gradient_kernel(ctc_problem p, const X *x, X *gradient)
 {
     for (int64_t item = blockIdx.x; item < p.times * p.batch; item += gridDim.x) {

@@ -70,7 +70,7 @@ proa_status ctc_loss_vjp(const proa_ctc_loss_args *a, proa_ctc_loss_grads *g)
 
 /* ---- hsigmoid ---- */
 
-/* Longest way through the complete tree of n leaves: bits of n − 1. */
+/* Depth of the complete binary tree with n leaves: bits of n − 1. */
 static int64_t depth_of(int64_t n)
 {
     int64_t depth = 0;

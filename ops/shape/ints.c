@@ -115,7 +115,7 @@ proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int
     return PROA_OK;
 }
 
-/* Known dims stay known to whoever infers from the list; only the others come from the run. */
+/* Known dims stay constants for shape inference; only unknown ones are computed when the program runs. */
 proa_ints proa__shape_like(proa_tensor *t)
 {
     const proa_ints none = {0, NULL, NULL, NULL};

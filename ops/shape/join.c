@@ -1,4 +1,4 @@
-/* Shape inference and rules of concat, split, stack, unstack and unbind. */
+/* Shape inference and gradient rules of concat, split, stack, unstack and unbind. May use core and ops. */
 #include "ops/ints.h"
 #include "impl/elementwise.h"
 #include "impl/shape.h"
@@ -64,7 +64,7 @@ proa_status concat_infer(const proa_concat_args *a, proa_concat_metas *m)
     return PROA_OK;
 }
 
-/* In a program with unknown lengths the bounds of each part are themselves computed: `at` runs along. */
+/* A part of d_out for input x. In a program with unknown lengths, `at` is the part's computed offset. */
 static proa_tensor *part_of(proa_tensor *d_out, proa_tensor *x, int axis, int64_t *offset, proa_tensor **at)
 {
     proa_ints axes = PROA_INTS(axis);

@@ -1,4 +1,5 @@
-/* Shape inference and rules of pad and pad3d. Limits of the padding modes are those of Paddle 2.6.2. */
+/* Shape inference and gradient rules of pad and pad3d. The padding modes have the limits of Paddle 2.6.2. May
+ * use core and ops. */
 #include "ops/shape/pad.h"
 #include "ops/shape/slice.h"
 #include "impl/shape.h"
@@ -76,7 +77,7 @@ proa_status pad_infer(const proa_pad_args *a, proa_pad_metas *m)
     return padded("pad", &p, a->x->shape, &m->out);
 }
 
-/* The inside of d_out: paddings taken back. */
+/* Removes the padding from d_out. */
 proa_status pad_vjp(const proa_pad_args *a, proa_pad_grads *g)
 {
     int64_t back[2 * PROA_MAX_DIMS];

@@ -219,7 +219,7 @@ proa_status as_strided_view(proa_as_strided_args *a, const proa_meta *m)
 {
     int64_t strides[PROA_MAX_DIMS], item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
     if (a->x->flags & PROA_T_STRIDED) return PROA_OK; /* the kernel gets a contiguous x */
-    bool empty = proa__meta_numel(m) == 0;            /* a stride that is never taken may be anything */
+    bool empty = proa__meta_numel(m) == 0;            /* an unused stride is arbitrary */
     for (int i = 0; i < m->ndim; i++) strides[i] = empty || m->shape[i] == 1 ? item : a->stride.at[i] * item;
     a->out = proa__tensor_view(a->x, m->ndim, m->shape, strides, empty ? 0 : a->offset * item);
     return a->out ? PROA_OK : proa_error();

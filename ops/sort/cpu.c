@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-/* Lines of x along an axis, and what each leaves: `take` values from sorted place `skip` on. */
+/* Lines of x along an axis, and the output of each: `take` values from sorted position `skip` on. */
 typedef struct line_sort {
     const proa_tensor *x;
     char *values;    /* may be NULL */
@@ -80,16 +80,16 @@ static bool none_better(const float *x, uint32_t below, bool descending)
     return !better;
 }
 
-/* Puts a pair behind those of `count` ordered ones that it does not beat; the last is dropped. */
+/* Insertion: puts a pair into `count` ordered ones, behind those that are not worse; the last is dropped. */
 static void put_in_order(sort_pair *p, int64_t count, sort_pair pair)
 {
     for (; count > 1 && p[count - 2].key > pair.key; count--) p[count - 1] = p[count - 2];
     p[count - 1] = pair;
 }
 
-/* The best `want` of a line, in order, for few out of many. p has twice `capacity` entries for candidates:
- * very few are kept in order; of others, when they are full, all but the best are dropped. From then on only
- * what beats the last one comes in. */
+/* Top-k for few of many: the best `want` of a line, in order. p has space for 2 · `capacity` candidates: very
+ * few are kept sorted; otherwise, when the buffer is full, all but the best are dropped, and the worst of
+ * those becomes the threshold. */
 static void select_few(sort_pair *p, int64_t capacity, const line_sort *s, const char *from, int64_t stride,
                        int64_t want)
 {
@@ -121,7 +121,7 @@ static void select_few(sort_pair *p, int64_t capacity, const line_sort *s, const
     sort_pairs(p, p + capacity, count, key_bits(dtype));
 }
 
-/* Last index of the longest run of equal keys: the most frequent value, at its last place. */
+/* Last index of the longest run of equal keys: the mode, at its last position. */
 static int64_t longest_run(const sort_pair *p, int64_t n)
 {
     int64_t best = 0, longest = 0;
@@ -132,7 +132,7 @@ static int64_t longest_run(const sort_pair *p, int64_t n)
     return best;
 }
 
-/* One line whose result is in `sorted`: what goes out. */
+/* Writes the selected part of a sorted line. */
 typedef struct line_out {
     const line_sort *s;
     const uint64_t *sorted;

@@ -7,7 +7,7 @@ struct sort_lines {
     const char *x;
     proa_dtype dtype;
     int64_t item, outer, length, inner;
-    uint64_t flip; /* turns the order round */
+    uint64_t flip; /* XOR mask that reverses the order of keys */
     CUDA_MEMBER const char *line(int64_t i) const
     {
         int64_t in = cuda_split(i, inner);
@@ -75,8 +75,8 @@ __global__ void sort_take_kernel(sort_lines s, cuda_order o, sort_result r)
 
 enum { SELECT_MAX = 1024, SELECT_FROM = 4096 };
 
-/* The key that stands at place `rank` of a sorted line, and how many keys of the line are less: byte after
- * byte from the highest, by counting those that agree so far. Integer sums, the same in any order. */
+/* Radix select: the key at position `rank` of a sorted line, and how many keys are less: determined byte by
+ * byte from the highest, by counting the keys that agree so far. Integer sums, the same in any order. */
 static __device__ uint64_t select_key(const sort_lines &s, const char *line, int64_t rank, int bits,
                                       int64_t *less)
 {
@@ -106,8 +106,8 @@ static __device__ uint64_t select_key(const sort_lines &s, const char *line, int
     return prefix;
 }
 
-/* A block a line: the keys below the last one wanted and, in order, as many equal to it as are missing;
- * those, with their places, into `o`, whose lines are `want` long. */
+/* One block per line: writes the keys below the last one wanted and, in order, as many equal to it as are
+ * missing, with their indices, to `o`, whose lines have `want` entries. */
 __global__ void select_kernel(sort_lines s, cuda_order o, int64_t *places)
 {
     for (int64_t line = blockIdx.x; line < o.lines; line += gridDim.x) {
@@ -201,7 +201,7 @@ CUDA_KERNEL(kthvalue, true)
 
 /* ---- mode -------------------------------------------------------------------------------- */
 
-/* A block a line: every end of a run of equal keys looks for its start. */
+/* One block per line: the thread at each end of a run of equal keys searches the run's start. */
 __global__ void mode_kernel(sort_lines s, cuda_order o, sort_result r)
 {
     for (int64_t line = blockIdx.x; line < o.lines; line += gridDim.x) {

@@ -12,7 +12,7 @@ static proa_meta places_of(const proa_meta *values)
     return m;
 }
 
-/* d_out's elements at `indices` along axis of zeros shaped like x. */
+/* Scatters d_out to `indices` along axis into zeros with x's shape. */
 static proa_tensor *put_back(proa_tensor *x, proa_tensor *d_out, proa_tensor *indices, int64_t axis)
 {
     if (!x || x->ndim == 0) return d_out;

@@ -70,7 +70,7 @@ enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
 #define WRAP_ADD(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 #define MUL(a, b) ((a) * (b))
 #define WRAP_MUL(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
-/* NaN wins. */
+/* NaN takes precedence */
 #define MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 #define MAX_INT(a, b) ((b) > (a) ? (b) : (a))
@@ -183,7 +183,7 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
 
 static bool in_place(const reduce_job *j) { return (proa_dtype)j->x->dtype == j->r->in && !j->before; }
 
-/* n terms from element `at` on, as the reducer wants them. */
+/* n terms from element `at` on, converted to the reducer's input dtype if necessary. */
 static const void *terms(const reduce_job *j, int64_t at, int64_t n, char *buffer)
 {
     proa_dtype d = (proa_dtype)j->x->dtype;
@@ -194,7 +194,7 @@ static const void *terms(const reduce_job *j, int64_t at, int64_t n, char *buffe
     return buffer;
 }
 
-/* One result, from terms [begin, end): contiguous runs of plan.inner. */
+/* Computes one result from its terms [begin, end): contiguous runs of plan.inner elements. */
 static void fold_rows(const reduce_job *j, int64_t output, int64_t begin, int64_t end, void *acc)
 {
     const proa_reduce_plan *p = &j->plan;
@@ -205,7 +205,7 @@ static void fold_rows(const reduce_job *j, int64_t output, int64_t begin, int64_
         int64_t n = inner - first < end - begin ? inner - first : end - begin;
         int64_t at = base + first + (p->reduced.n ? proa__group_offset(&p->reduced, run) : 0);
         begin += n;
-        int64_t step = in_place(j) ? SLICE : CHUNK; /* what is read in place needs no buffer's length */
+        int64_t step = in_place(j) ? SLICE : CHUNK; /* terms read in place need no buffer */
         for (int64_t i = 0; i < n; i += step) {
             int64_t m = n - i < step ? n - i : step;
             j->r->row(acc, terms(j, at + i, m, buffer), m);
@@ -262,7 +262,7 @@ static void reduce_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- one reduction ---- */
 
-/* Slices depend on sizes alone. */
+/* Chooses slices from sizes alone, so that results do not depend on threads. */
 static void choose_slices(reduce_job *j, int64_t units)
 {
     const proa_reduce_plan *p = &j->plan;
@@ -416,7 +416,7 @@ static void add_log(double *sum, const double *top, int64_t n)
     for (int64_t i = 0; i < n; i++) sum[i] = log(sum[i]) + (isinf(top[i]) ? 0 : top[i]);
 }
 
-/* Plain float32 rows: the exponentials in float32, their sum in double, nothing in between in memory. */
+/* Plain float32 rows: exponentials in float32, their sum in double, without an intermediate tensor. */
 typedef struct lse_rows {
     const float *x;
     float *out;

@@ -45,7 +45,7 @@ typedef struct arg_job {
     bool largest;
 } arg_job;
 
-/* best[i], index[i] take row `at`; the first of equals stays, the first NaN wins for good. */
+/* best[i], index[i] are updated by row `at`; the first of equals stays, and the first NaN is final. */
 #define ARG_ROW(name, T)                                                                       \
     static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest) \
     {                                                                                          \
@@ -59,7 +59,7 @@ typedef struct arg_job {
 ARG_ROW(arg_row_f64, double)
 ARG_ROW(arg_row_i64, int64_t)
 
-/* The same along one contiguous line. */
+/* ARG_ROW along one contiguous line. */
 #define ARG_LINE(name, T)                                                                      \
     static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest) \
     {                                                                                          \
@@ -386,7 +386,7 @@ PROA_KERNEL(cumprod_cpu, cumprod)
 /* ---- gradient of cumprod ---- */
 
 /* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times
- * the product of all x up to j but x_z; right of it nothing arrives. */
+ * the product of all x up to j except x_z; right of it dx_i = 0. */
 #define SAME(v) (v)
 #define CONJUGATE(v) (__builtin_conj(v))
 #define NAME cumprod_grad_f64

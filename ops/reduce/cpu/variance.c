@@ -11,7 +11,7 @@
 /* Terms of a slice: of one result, or of up to COLUMNS neighboring ones. */
 enum { ROW_SLICE = 1 << 15, COLUMN_SLICE = 128, COLUMNS = 512, PIECE = 512 };
 
-/* Of some terms: their mean, and the sum of squared distances from it. */
+/* Moments of a set of terms: mean, and sum of squared deviations from it. */
 typedef struct moments {
     double mean, squares;
 } moments;
@@ -37,7 +37,7 @@ static double sum_double(const double *x, int64_t n)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-/* Distances from `mean`: their sum, and that of their squares. */
+/* Sum of deviations from `mean`, and sum of their squares. */
 static void distances_double(const double *x, int64_t n, double mean, double sum[2])
 {
     double lane[8] = {0}, square[8] = {0};
@@ -103,7 +103,7 @@ static void distances_float(const float *x, int64_t n, double mean, double sum[2
 
 /* ---- one slice ---- */
 
-/* n terms from element `at` on as dtype `as`, in place where they can be. */
+/* n terms from element `at` on as dtype `as`, in place if possible. */
 static const void *terms(const variance_job *j, proa_dtype as, int64_t at, int64_t n, void *buffer)
 {
     proa_dtype d = (proa_dtype)j->x->dtype;
@@ -113,7 +113,7 @@ static const void *terms(const variance_job *j, proa_dtype as, int64_t at, int64
     return buffer;
 }
 
-/* Sums over terms [begin, end) of one result: of the terms (mean: NULL), or of distances from it. */
+/* Sums over terms [begin, end) of one result: of the terms (mean NULL), or of deviations from the mean. */
 static void walk_row(const variance_job *j, int64_t output, int64_t begin, int64_t end, const double *mean,
                      double sum[2])
 {
@@ -135,7 +135,7 @@ static void walk_row(const variance_job *j, int64_t output, int64_t begin, int64
     }
 }
 
-/* Σ d² − (Σ d)² / n: distances are from a rounded mean. */
+/* Σ d² − (Σ d)² / n corrects for deviations from a rounded mean. */
 static moments joined(double mean, const double sum[2], int64_t n)
 {
     double by = sum[0] / (double)n;
@@ -193,7 +193,7 @@ static void slices(int64_t begin, int64_t end, void *context)
 
 /* ---- all of it ---- */
 
-/* The moments of two sets of terms together. */
+/* Merges the moments of two sets of terms. */
 static void join(moments *a, int64_t n, const moments *b, int64_t m)
 {
     double all = (double)(n + m), apart = b->mean - a->mean;

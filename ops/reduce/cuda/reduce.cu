@@ -34,7 +34,7 @@ struct reduce_real {
     CUDA_BOTH_MEMBER A term(L x) const { return x.re; }
     CUDA_BOTH_MEMBER L end(A v, int64_t) const { return {v, 0}; }
 };
-/* any and all, as largest and smallest of 0 and 1. */
+/* any and all: maximum and minimum of 0 and 1. */
 template <class T> struct reduce_truth {
     typedef T A, L;
     int64_t item;
@@ -145,7 +145,7 @@ CUDA_KERNEL(p_norm, CUDA_IS(a->x, CUDA_FLOATS))
     return extreme_size<float>(c, p, a->porder > 0);
 }
 
-/* The largest so far, and Σ e^(x − it) as far as it is finite. */
+/* Maximum so far, and Σ e^(x − maximum) if that is finite. */
 template <class T> struct reduce_peak {
     T top, sum;
 };

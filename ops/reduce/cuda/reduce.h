@@ -24,7 +24,7 @@ CUDA_FN int64_t reduce_offset(int n, const int64_t *shape, const int64_t *stride
     return n ? offset + at * stride[0] : 0;
 }
 
-/* The terms of an output in `count` slices of `each`. */
+/* Partition of an output's terms: `count` slices of `each` terms. */
 struct reduce_slices {
     int64_t count, each;
 };
@@ -92,7 +92,7 @@ __global__ void reduce_columns_kernel(reduce_plan p, F f, reduce_slices s, typen
         A v = f.start();
         for (int64_t i = begin + line; i < end && i < p.terms; i += REDUCE_LINES)
             v = Op::join(v, f.term(cuda_load<L>(x + reduce_offset(p.reduced, p.shape, p.stride, i), p.in)));
-        __syncthreads(); /* somebody may still read the last item's */
+        __syncthreads(); /* a thread may still read the previous item's result */
         part[threadIdx.x] = v;
         __syncthreads();
         if (line > 0 || o >= p.outputs) continue;
@@ -101,7 +101,7 @@ __global__ void reduce_columns_kernel(reduce_plan p, F f, reduce_slices s, typen
     }
 }
 
-/* The slices of an output as one. */
+/* Combines the slices of an output. */
 template <class F, class Op>
 __global__ void reduce_end_kernel(reduce_plan p, F f, reduce_slices s, const typename F::A *parts)
 {
@@ -126,7 +126,7 @@ template <class F, class Op> __global__ void reduce_threads_kernel(reduce_plan p
     }
 }
 
-/* Dims that are walked as one become one; returns how many there are. */
+/* Merges adjacent dims that can be iterated as one; returns the new number of dims. */
 static inline int reduce_merge(int n, int64_t *shape, int64_t *stride)
 {
     int kept = 0;

@@ -138,7 +138,7 @@ template <class F> static proa_status scan(cuda_context *c, F f, const scan_line
     return s;
 }
 
-/* ---- numbers of the types that are folded in --------------------------------------------- */
+/* ---- computing types and their arithmetic ------------------------------------------------- */
 
 template <class A> struct scan_of {
     static CUDA_BOTH_MEMBER A number(double v) { return (A)v; }
@@ -175,7 +175,7 @@ template <class A, class Op> struct scan_fold : Op {
     }
 };
 
-/* first: 0 or 1, what joins to nothing. Integers are folded in int64, the rest in double. */
+/* first: the neutral element, 0 or 1. Integers are combined in int64, the rest in double. */
 template <class Op>
 static proa_status scan_numbers(cuda_context *c, const proa_tensor *x, const proa_tensor *out, double first,
                                 bool exclusive, const scan_lines &l)
@@ -211,7 +211,7 @@ CUDA_KERNEL(cumprod, true)
 }
 
 /* With the first zero of a line at z: left of it dx_i = Σ_{i≤j<z} out_j d_j / x_i; at it, Σ_{j≥z} d_j times
- * the product of all x up to j but x_z; right of it nothing arrives. A thread a line. */
+ * the product of all x up to j except x_z; right of it dx_i = 0. One thread per line. */
 struct product_back {
     const char *x, *out, *d_out;
     char *d_x;
@@ -259,7 +259,7 @@ CUDA_KERNEL(cumprod_grad, true)
 
 /* ---- extremes ---------------------------------------------------------------------------- */
 
-/* The last of equals; NaN stays from where it comes. */
+/* The last of equals wins; NaN stays from its position on. */
 template <class A, bool LARGEST> struct scan_extreme {
     typedef cuda_indexed<A> S; /* index −1: nothing yet */
     const char *x;

@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-/* Pixels of a tile; tiles of a band, whose matrices are in memory together; channels whose gradient one
- * task writes; columns of the filter's gradient that one task writes. */
+/* DEFORM_TILE: pixels of a tile. DEFORM_BAND: tiles whose matrices are in memory together. DEFORM_CHANNELS:
+ * channels whose gradient one task writes. DEFORM_COLUMNS: columns of the filter's gradient that one task
+ * writes. */
 enum { DEFORM_TILE = 64, DEFORM_BAND = 16, DEFORM_CHANNELS = 16, DEFORM_COLUMNS = 192 };
 
 /* One call. Matrices of a tile are [pixels][groups][points][channels of a group]; so is the filter, by
@@ -32,7 +33,7 @@ static int64_t tile_pixels(const deform_job *job, int64_t tile)
     return gemm_min(DEFORM_TILE, job->pixels - tile * DEFORM_TILE);
 }
 
-/* Channels from c on that belong to one group and one deformable group. */
+/* End of the run of channels from c on that belong to one group and one deformable group. */
 static int64_t run_end(const deformable_geometry *g, int64_t c)
 {
     int64_t a = g->channels / g->groups, b = g->channels / g->deformable_groups;

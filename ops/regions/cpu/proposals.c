@@ -63,7 +63,7 @@ typedef struct kept_list {
     int64_t n, capacity;
 } kept_list;
 
-/* One image's classes together, best first. */
+/* Merges one image's classes, by descending score. */
 static proa_status matrix_image(matrix_job *job, kept_list *all, int32_t *count)
 {
     int64_t n = 0, limit = job->a->keep_top_k;
@@ -181,7 +181,7 @@ PROA_KERNEL(generate_proposals_cpu, generate_proposals)
 
 /* ---- levels of a pyramid ------------------------------------------------------------------ */
 
-/* The boxes of image i: from *first on, how many. −1: more than there are. */
+/* Number of boxes of image i, and the index *first of the first; −1: more than exist. */
 static int64_t boxes_of(const proa_tensor *num, const proa_tensor *offsets, int64_t i, int64_t first,
                         int64_t all)
 {

@@ -12,7 +12,7 @@ enum { ROI_SAMPLES_MAX = 1 << 16, ROI_SLOTS = 64 };
 
 /* Boxes by image, and the image of each box. */
 typedef struct roi_owners {
-    int64_t *first; /* of each image, and where the last ends */
+    int64_t *first; /* index of each image's first box, and of the end */
     int64_t *image; /* of each box */
 } roi_owners;
 

@@ -27,7 +27,7 @@ static inline bool rnn_active(const rnn *r, int64_t t, int64_t b)
     return !r->lengths || t < rows_get_int((proa_dtype)r->lengths->dtype, r->lengths->data, b);
 }
 
-/* The gradient that came for a final state, or NULL. */
+/* The gradient given for a final state, or NULL. */
 static const proa_tensor *rnn_given(const rnn *r, int64_t i)
 {
     if (i >= r->d_state.count || !r->d_state.at[i] || proa__absent(r->d_state.at[i])) return NULL;
@@ -97,7 +97,7 @@ PROA_KERNEL(rnn_cpu, rnn)
     return a->input->dtype == PROA_F64 ? forward_double(&r) : forward_float(&r);
 }
 
-/* Without a step nothing depends on the weights, and states pass through. */
+/* Zero steps: nothing depends on the weights, and states pass through unchanged. */
 static proa_status no_steps(const proa_rnn_grad_args *a, const rnn *r)
 {
     for (int64_t i = 0; i < a->d_weight_list.count; i++)

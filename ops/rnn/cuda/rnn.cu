@@ -69,7 +69,7 @@ static proa_status clear(cuda_context *c, void *p, int64_t bytes)
     return cuda_fill(c, p, &zero, 1, bytes);
 }
 
-/* out[m, n] (+)= x[m, k] · y[k, n], row-major; a transposed operand lies the other way round. */
+/* out[m, n] (+)= x[m, k] · y[k, n], row-major; a transposed operand is stored transposed. */
 static proa_status multiply(const rnn *r, int64_t m, int64_t n, int64_t k, const void *x, bool transpose_x,
                             const void *y, bool transpose_y, void *out, bool add)
 {
@@ -287,7 +287,7 @@ template <class T> static proa_status backward(const rnn *r)
 
 /* ---- the ops --------------------------------------------------------------------------- */
 
-/* An entry of sequence_length beyond 0 to steps: an error where the host next waits. */
+/* Reports an entry of sequence_length outside [0, steps] at the next synchronization. */
 __global__ void rnn_lengths_kernel(rnn_step s, int64_t steps, cuda_fault *fault, const char *op)
 {
     for (CUDA_EACH(b, s.batch)) {
@@ -326,7 +326,7 @@ static proa_status check_lengths(const rnn *r, const char *op)
                        r->s.steps, r->c->fault, op);
 }
 
-/* Without a step states pass through; absent ones are zeros. */
+/* Zero steps: states pass through unchanged; absent ones are zeros. */
 static proa_status pass_states(cuda_context *c, proa_tensors to, proa_tensors from)
 {
     for (int64_t i = 0; i < to.count; i++) {

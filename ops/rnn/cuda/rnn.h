@@ -10,7 +10,7 @@ CUDA_FN double rnn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 CUDA_FN float rnn_tanh(float x) { return m_tanh_F32(x); }
 CUDA_FN double rnn_tanh(double x) { return tanh(x); }
 
-/* One step of one layer and direction: what every row's cell has to know. */
+/* Parameters of one step of one layer and direction, the same for all cells. */
 struct rnn_step {
     proa_rnn_mode mode;
     int64_t t, batch, hidden, gates, directions, direction;
@@ -132,7 +132,7 @@ template <class T> __global__ void rnn_columns_kernel(const T *x, int64_t rows, 
         int64_t i = first + threadIdx.x;
         double sum = 0;
         for (int64_t r = threadIdx.y; i < n && r < rows; r += RNN_LANES) sum += x[r * n + i];
-        __syncthreads(); /* somebody may still read the last columns' */
+        __syncthreads(); /* a thread may still read the previous columns */
         part[threadIdx.y][threadIdx.x] = sum;
         __syncthreads();
         if (threadIdx.y > 0 || i >= n) continue;

@@ -21,7 +21,8 @@ PROA_KERNEL_ANYWHERE(size_cpu, size) { return proa__put(a->out, &a->x->numel, si
 
 /* ---- tile ------------------------------------------------------------------------------- */
 
-/* x goes into the first corner of out; then, from the last axis up, what is there is doubled along it. */
+/* Copies x to the first corner of out, then doubles the filled part along each axis, from the last axis
+ * on. */
 PROA_KERNEL_ANYWHERE(tile_cpu, tile)
 {
     proa_tile t;

@@ -73,7 +73,7 @@ PROA_KERNEL_ANYWHERE(strided_slice_grad_cpu, strided_slice_grad)
     return proa__copy_window(&all, &src);
 }
 
-/* out, contiguous, seen through as_strided's list of places. */
+/* View of contiguous out through as_strided's shape, strides and offset. */
 static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const proa_ints *strides,
                           int64_t offset)
 {
@@ -83,7 +83,7 @@ static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const pr
     bool empty = t->numel == 0;
     for (int i = 0; i < w.ndim; i++) empty |= shape->at[i] == 0;
     if (!empty) w.data += offset * item;
-    for (int i = 0; i < w.ndim; i++) { /* a stride that is never taken may be anything */
+    for (int i = 0; i < w.ndim; i++) { /* an unused stride is arbitrary */
         w.shape[i] = shape->at[i];
         w.strides[i] = empty || shape->at[i] == 1 ? 0 : strides->at[i] * item;
     }

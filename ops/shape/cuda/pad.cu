@@ -31,8 +31,8 @@ template <class S> __global__ void pad_kernel(pad_plan p, const S *x, S *out, S 
     }
 }
 
-/* The padded places of input `i` along an axis: from `first` on in steps, `count` of them, and for reflect
- * those of two mirrors. */
+/* The padded indices that were copied from input `i` along an axis: `count` of them in steps from `first` on,
+ * and for reflect those of both mirrors. */
 struct pad_readers {
     int64_t first, step, count, mirror[2];
     int mirrors;
@@ -90,7 +90,7 @@ template <class S> __global__ void pad_back_kernel(pad_plan p, const S *d_out, S
     }
 }
 
-/* small: x's side. Elements of `lanes` numbers. */
+/* small: the unpadded side. An element consists of `lanes` numbers. */
 static pad_plan plan_of(const cuda_tensor &small, const cuda_tensor &large, const proa_ints *paddings,
                         proa_pad_mode mode, proa_data_format format, int64_t lanes)
 {

@@ -108,7 +108,7 @@ PROA_KERNEL_ANYWHERE(temporal_shift_grad_cpu, temporal_shift_grad)
 
 /* ---- unfold, fold ------------------------------------------------------------------------ */
 
-/* Outputs [*first, *end) along d whose input at kernel place k lies inside the image. */
+/* Outputs [*first, *end) along d whose input at kernel position k is inside the image. */
 static void inside(const vision_windows *w, int d, int64_t k, int64_t *first, int64_t *end)
 {
     int64_t start = w->before[d] - k * w->dilation[d], s = w->stride[d];
@@ -119,7 +119,7 @@ static void inside(const vision_windows *w, int d, int64_t k, int64_t *first, in
     if (*first > *end) *first = *end;
 }
 
-/* Row (n, c, ky, kx) of the columns and the part of the image that it shows, both [rows, columns]. */
+/* Row (n, c, ky, kx) of the columns and the matching window of the image, both [rows, columns]. */
 static bool column_row(const vision_windows *w, proa_tensor *columns, proa_tensor *image, int64_t row,
                        proa_tensor *c, proa_tensor *i)
 {

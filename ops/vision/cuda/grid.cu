@@ -11,14 +11,14 @@ struct grid_plan {
     int64_t images, channels, pixels, points, in[3];
 };
 
-/* A coordinate as a place between pixels; *slope is its derivative by the coordinate. */
+/* Maps a coordinate to a fractional pixel index; *slope is its derivative by the coordinate. */
 template <class T> CUDA_FN T grid_place(const grid_plan &j, T v, int64_t size, T *slope)
 {
     T last = (T)(size - 1), at;
     *slope = j.corners ? last / 2 : (T)size / 2;
     at = j.corners ? (v + 1) * last / 2 : ((v + 1) * (T)size - 1) / 2;
     if (j.padding == PROA_SAMPLE_PADDING_ZEROS) return at;
-    if (j.padding == PROA_SAMPLE_PADDING_REFLECTION) { /* a wave between the outermost centres, or edges */
+    if (j.padding == PROA_SAMPLE_PADDING_REFLECTION) { /* triangle wave between outer centers or edges */
         T low = j.corners ? 0 : (T)-0.5, period = 2 * (j.corners ? last : (T)size), moved = at - low;
         if (period == 0) return *slope = 0;
         if (moved < 0) moved = -moved, *slope = -*slope;
@@ -40,7 +40,7 @@ CUDA_FN void grid_corners(const grid_plan &j, const T *grid, int64_t *at, T *wei
         int axis = j.dims - 1 - d; /* the grid's first coordinate is the last axis */
         T place = grid_place(j, grid[d], j.in[axis], &slope[axis]);
         bool far = !(place > -2) || place > (T)j.in[axis] + 1;
-        if (far) place = -2; /* all its pixels lie outside */
+        if (far) place = -2; /* all its pixels are outside */
         if (j.nearest) place = (T)round((double)place), slope[axis] = 0;
         low[axis] = (int64_t)floor((double)place);
         share[axis] = place - (T)low[axis];

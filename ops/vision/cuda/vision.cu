@@ -23,7 +23,7 @@ template <class S> __global__ void unfold_kernel(fold_plan w, const S *x, S *col
     }
 }
 
-/* The window along d that has pixel `at` at its place k; -1: none. */
+/* The window along d that has pixel `at` at its kernel position k; -1: none. */
 CUDA_FN int64_t fold_window(const fold_plan &w, int d, int64_t at, int64_t k)
 {
     int64_t start = at + w.before[d] - k * w.dilation[d];
