@@ -22,9 +22,9 @@ const cuda_dnn *dnn(const char **why) { return cuda_dnn_installed(why); }
 
 constexpr size_t most_workspace = size_t(512) << 20;
 constexpr int cached = 128;
-constexpr int64_t most_elements = INT32_MAX; /* of one operand: cuDNN's descriptors take no more */
+constexpr int64_t most_elements = INT32_MAX; /* cuDNN's limit for elements of an operand */
 
-/* Key of an algorithm: all that it depends on, and zeros between. */
+/* Key of the plan cache: all that a plan depends on; compared as bytes, so padding is zero. */
 struct problem {
     int64_t direction, dtype, dims, channels_last, tf32, batch, groups, in_channels, out_channels;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
@@ -32,11 +32,11 @@ struct problem {
 
 struct plan {
     problem of;
-    uint64_t used; /* 0: the place is free */
+    uint64_t used; /* 0: free entry */
     cuda_dnn_tensor in, out;
     cuda_dnn_filter filter;
     cuda_dnn_conv conv;
-    int algorithm; /* -1: there is none */
+    int algorithm; /* -1: no algorithm */
     size_t workspace;
 };
 
@@ -91,7 +91,8 @@ int type_of(int64_t dtype)
                                : CUDA_DNN_BFLOAT16;
 }
 
-/* n, channels and the last `dims` spatial sizes, as cuDNN wants them; strides of a contiguous tensor. */
+/* Sizes n, channels and the last `dims` spatial sizes, and strides of a contiguous tensor, in cuDNN's
+ * form. */
 void list(const problem *p, int64_t n, int64_t channels, const int64_t *spatial, int *size, int *stride)
 {
     int dims = (int)p->dims, step = 1;
@@ -104,7 +105,7 @@ void list(const problem *p, int64_t n, int64_t channels, const int64_t *spatial,
     stride[0] = step;
 }
 
-/* TF32 is a rounding of float32 operands: only where a flag allows it. Halves want tensor cores. */
+/* Math type: TF32, which rounds float32 operands, only if a flag allows it; tensor cores for half types. */
 int math_of(const problem *p)
 {
     if (p->dtype == PROA_F32 && !p->tf32) return CUDA_DNN_FMA_MATH;
@@ -147,8 +148,8 @@ void forget(const cuda_dnn *f, plan *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The heuristic's first algorithm that gives the same bits each time, in bounded memory, and computes no
- * coarser than asked. */
+/* Chooses the heuristic's first algorithm that is deterministic, within the workspace limit, and of the
+ * requested precision. */
 int choose(convolutions *all, plan *p)
 {
     const cuda_dnn *f = all->dnn;
@@ -174,13 +175,13 @@ int choose(convolutions *all, plan *p)
             continue;
         p->algorithm = one->algorithm;
         p->workspace = one->memory;
-        /* Where FMA was asked for it stays: "default" in an answer would let TF32 in. */
+        /* Keeps FMA if it was requested: the heuristic's answer "default" would allow TF32. */
         return asked == CUDA_DNN_FMA_MATH ? CUDA_DNN_OK : f->SetConvolutionMathType(p->conv, one->math);
     }
     return CUDA_DNN_OK;
 }
 
-/* The plan of a problem: the cache's, or a new one in the place that was used longest ago. */
+/* Finds the plan of a problem in the cache, or makes one in place of the least recently used. */
 proa_status find(cuda_context *c, convolutions *all, const problem *of, plan **to)
 {
     plan *oldest = all->plans;
@@ -223,7 +224,7 @@ problem problem_of(const cuda_conv *v, int64_t batch)
     return p;
 }
 
-/* `batch` images. */
+/* Runs the convolution for `batch` images. */
 proa_status run(cuda_context *c, convolutions *all, const cuda_conv *v, int64_t batch, void *in, void *out,
                 double beta)
 {
@@ -276,7 +277,7 @@ proa_status cuda_library_conv(cuda_context *c, const cuda_conv *v)
                          "take; split it, or run it on the CPU",
                          c->running ? c->running->name : "convolution", c->name);
     PROA_TRY(start(c, &all));
-    int64_t most = most_elements / more; /* images that go at once */
+    int64_t most = most_elements / more; /* images per call of cuDNN */
     pthread_mutex_lock(&all->lock);
     proa_status status = PROA_OK;
     for (int64_t n = 0; n < v->batch && status == PROA_OK; n += most) {

@@ -1,5 +1,5 @@
-/* The kernels that every GPU needs apart from those of ops: strided copies, fills, and writes of a few bytes
- * that travel as a kernel argument. Contiguous copies are the driver's. */
+/* Kernels of copies: strided copies, fills, and writes of a few bytes that are passed as a kernel argument.
+ * Contiguous copies are the driver's. */
 #include "kernel.h"
 
 template <class T> __global__ void strided_kernel(proa_strided_copy s, int64_t n)

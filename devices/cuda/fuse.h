@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The names of its two kernels. */
+/* Names of the two kernels in the generated source. */
 #define CUDA_FUSED_ANY "fused_any_kernel"
 #define CUDA_FUSED_PACKED "fused_packed_kernel"
 

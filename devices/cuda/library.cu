@@ -36,14 +36,14 @@ struct kept_problem {
     gemm_key key;
     problem p;
     cublasLtMatmulAlgo_t algorithm;
-    bool declined; // there is none with that bias or epilogue
+    bool declined; /* the library has no algorithm for this bias or epilogue */
 };
 
 enum { PROBLEMS = 128 };
 struct libraries {
     cublasLtHandle_t blas;
     void *workspace;
-    unsigned used; // problems so far: the oldest gives its place
+    unsigned used; /* time of the last use: the oldest entry is replaced */
     kept_problem problems[PROBLEMS];
 };
 
@@ -74,7 +74,7 @@ cudaDataType_t type_of(proa_dtype d)
     return d == PROA_F64 ? CUDA_R_64F : d == PROA_F32 ? CUDA_R_32F : d == PROA_F16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* Memory of rows × columns, column-major, `step` elements from one batch to the next. */
+/* Matrix layout of rows × columns, column-major, with `step` elements between batches. */
 cublasStatus_t layout(cublasLtMatrixLayout_t *to, proa_dtype d, int64_t rows, int64_t columns, int64_t ld,
                       int64_t batches, int64_t step)
 {
@@ -112,7 +112,7 @@ cublasStatus_t describe_epilogue(problem *p, const cuda_gemm *g)
     return s;
 }
 
-/* The addresses of a call that descriptors hold; sums are written where a bias would be read. */
+/* Stores a call's addresses in the descriptors; sums are written to the bias address. */
 cublasStatus_t set_pointers(problem *p, const cuda_gemm *g)
 {
     const void *bias = g->sums ? g->sums : g->bias;
@@ -125,7 +125,7 @@ cublasStatus_t set_pointers(problem *p, const cuda_gemm *g)
     return s;
 }
 
-/* Bytes that an address is a multiple of; the library assumes 256 unless it is told. */
+/* Alignment of an address in bytes; the library assumes 256 by default. */
 int alignment(const void *p)
 {
     uintptr_t at = (uintptr_t)p, low = at & (~at + 1);
@@ -188,7 +188,7 @@ cublasStatus_t describe(problem *p, const cuda_gemm *g, const gemm_key &key)
     return s;
 }
 
-/* Descriptors and algorithm of a problem that was not kept, in the oldest one's place. */
+/* Makes descriptors and algorithm of a new problem, in place of the oldest entry. */
 proa_status choose(cuda_context *c, libraries *with, const cuda_gemm *g, const gemm_key &key,
                    kept_problem **to)
 {
@@ -196,7 +196,7 @@ proa_status choose(cuda_context *c, libraries *with, const cuda_gemm *g, const g
     cublasLtMatmulHeuristicResult_t found;
     int n = 0;
     destroy(&k->p);
-    memset(&k->key, 0, sizeof k->key); // until it is whole it stands for none: m is 0
+    memset(&k->key, 0, sizeof k->key); /* m = 0 marks the entry as unused until it is complete */
     PROA_TRY(check(c, describe(&k->p, g, key), "description"));
     PROA_TRY(check(c, set_pointers(&k->p, g), "description"));
     cublasStatus_t code = cublasLtMatmulAlgoGetHeuristic(with->blas, k->p.what, k->p.a, k->p.b, k->p.out,

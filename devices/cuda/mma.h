@@ -21,7 +21,7 @@ struct mma_c {
     float v[4];
 };
 
-/* Whether the GPU has them. */
+/* True if the GPU has such tensor cores. */
 static inline bool mma_can(const cuda_context *c) { return c->description.major >= 8; }
 
 /* Two neighbors in memory, aligned to a word; two numbers, rounded. */

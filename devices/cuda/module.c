@@ -22,7 +22,7 @@ uint64_t cuda_hash(uint64_t start, const void *p, size_t n)
     return start;
 }
 
-/* Two plug-ins whose headers differ make different code of one source. */
+/* Hash of the embedded headers: with other headers, one source compiles to other code. */
 static uint64_t hash_headers(void)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -67,7 +67,7 @@ static bool make(cuda_module *m, int major, int minor, const char *source,
         bool done = load(m, image, bytes, names);
         free(image);
         counts.read += done;
-        if (done) return true; /* otherwise it is made anew, and replaced */
+        if (done) return true; /* otherwise the module is compiled again and replaced */
     }
     if (!cuda_compile(source, major, minor, &image, &bytes, why_not, sizeof why_not)) return false;
     bool done = load(m, image, bytes, names);
@@ -77,7 +77,7 @@ static bool make(cuda_module *m, int major, int minor, const char *source,
     return done;
 }
 
-/* The least recently used of those without users goes when there are too many. */
+/* Unloads the least recently used module without users if there are too many. */
 static void trim(void)
 {
     int idle = 0;
@@ -106,7 +106,7 @@ static cuda_module *take(const cuda_driver *driver, int major, int minor, const 
     while (m && strcmp(m->key, made->key) != 0) m = m->next;
     if (m) {
         free(made);
-    } else { /* one that is refused is kept, too: it is refused once */
+    } else { /* a rejected source is cached, too, so that it is compiled once */
         m = made;
         if (!make(m, major, minor, source, names)) counts.refused++;
         m->next = modules;

@@ -19,7 +19,7 @@ typedef struct cuda_module {
     const cuda_driver *driver;
     void *handle;
     int users;
-    uint64_t used; /* when: rises */
+    uint64_t used; /* time of the last use, as a rising count */
     char key[];    /* everything that the code depends on */
 } cuda_module;
 
@@ -28,7 +28,7 @@ typedef struct cuda_module {
 cuda_module *cuda_module_take(const cuda_driver *driver, int major, int minor, const char *source,
                               const char *const names[CUDA_MODULE_KERNELS]);
 void cuda_module_give(cuda_module *m);
-/* "", or why the last source could not be compiled. */
+/* Why the last source could not be compiled; "" if it could. */
 const char *cuda_module_why_not(void);
 
 /* Numbers of modules compiled, read from disk and refused so far, for tests. */

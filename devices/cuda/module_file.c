@@ -20,7 +20,7 @@ typedef struct head {
 static const char magic[8] = "proacu1";
 static const uint64_t start = 0xcbf29ce484222325u;
 
-/* The folder, made if `make`; false: there is none to be had. */
+/* Path of the cache folder, created if `make`; false: there is none. */
 static bool folder(char *to, size_t capacity, bool make)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -110,8 +110,8 @@ static bool write_all(int file, const void *from, size_t bytes)
     return true;
 }
 
-/* Keeps the MAX_FILES that were read or written last: the oldest goes, one for each that comes. A user may
- * throw all of them away at any time. */
+/* Keeps the MAX_FILES most recently used files: deletes the oldest for each new one. Users may delete all of
+ * them at any time. */
 static void make_capacity(const char *path)
 {
     char directory[4096], oldest[4096 + 256];

@@ -46,7 +46,7 @@ const proa_plugin *proa_plugin_entry(const proa_host_api *host)
     const cuda_driver *driver = cuda_driver_default();
     int n = 0, code = driver->count(&n);
     if (code != 0 || n == 0) {
-        cuda_host = NULL; /* a driver may come later */
+        cuda_host = NULL; /* a driver may be installed later */
         snprintf(why, sizeof why, "%s", code ? driver->error_text(code) : "the driver sees no GPU");
         return &plugin;
     }

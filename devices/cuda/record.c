@@ -44,7 +44,7 @@ proa_status cuda_record_begin(void *context)
         free(r);
         return cuda_fail(PROA_ERR_OUT_OF_MEMORY, "%s: no memory for a recording", c->name);
     }
-    pthread_mutex_lock(&c->lock); /* others queue nothing until it ends */
+    pthread_mutex_lock(&c->lock); /* held until the recording ends, so that other threads queue nothing */
     int code = c->driver->use(c->index);
     if (code == 0) code = c->driver->graph_begin(c->stream);
     if (code == 0) {

@@ -229,7 +229,7 @@ proa_status cuda_write(cuda_context *c, void *to, const void *from, size_t bytes
     return gpu_copy_in(c, to, from, bytes);
 }
 
-/* One piece of what gpu_copy_out brings: on its way, and then here. */
+/* State of one part of gpu_copy_out: copied to pinned memory, then to the destination. */
 typedef struct part {
     int at;
     char *to;

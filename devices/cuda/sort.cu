@@ -21,7 +21,7 @@ __global__ void scan_sum_kernel(const int64_t *v, int64_t n, int64_t *sums)
     }
 }
 
-/* before: what comes before each tile; NULL: there is one tile. */
+/* before: sum of all preceding tiles, by tile; NULL: there is only one tile. */
 __global__ void scan_tile_kernel(int64_t *v, int64_t n, const int64_t *before)
 {
     for (int64_t first = (int64_t)blockIdx.x * SCAN_TILE; first < n;
@@ -60,8 +60,8 @@ template <class K> CUDA_FN bool sort_after(K a, uint32_t at_a, K b, uint32_t at_
     return a > b || (a == b && at_a > at_b);
 }
 
-/* Bitonic, by (key, place): places differ, so the result is that of a stable sort. Lines are filled up to
- * `capacity`, a power of 2; a block takes `each` lines of them. */
+/* Bitonic sort by (key, index): indices differ, so the result equals a stable sort's. Lines are padded to
+ * `capacity`, a power of 2; a block sorts `each` lines. */
 template <class K>
 __global__ void sort_short_kernel(K *keys, uint32_t *places, int64_t lines, int length, int capacity,
                                   int each)
@@ -143,8 +143,8 @@ template <class K> __global__ void radix_count_kernel(radix_pass r, const K *key
     }
 }
 
-/* A lane's item comes after those of the same digit in lower lanes, in earlier rounds of its warp, and in
- * lower warps: the order they stand in. */
+/* Rank of a lane's item among equal digits: after those of lower lanes, of earlier rounds of its warp, and of
+ * lower warps, that is, in their original order. */
 template <class K>
 CUDA_FN void radix_rank(const K *key, const bool *real, int shift, unsigned (*count)[RADIX_DIGITS],
                         unsigned *rank)
@@ -185,7 +185,7 @@ __global__ void radix_move_kernel(radix_pass r, const int64_t *starts, const K *
         __syncthreads();
         radix_rank(key, real, r.shift, count, rank);
         __syncthreads();
-        here = 0; /* from here on a thread stands for a digit, too */
+        here = 0; /* from here on, a thread also represents a digit */
         for (int w = 0; w < RADIX_WARPS; w++) {
             unsigned n = count[w][threadIdx.x];
             count[w][threadIdx.x] = here;

@@ -15,8 +15,8 @@ typedef struct piece {
     void *at, *pinned; /* at: of the GPU's pool */
     void *copied;      /* event of c->copies: the copy into it */
     void *used;        /* event of c->stream: what it was used for before */
-    bool live;         /* somebody owns it */
-    bool left;         /* let go while a recording was under way: `used` is still to be recorded */
+    bool live;         /* owned by a caller */
+    bool left;         /* freed during a recording: `used` is still to be recorded */
 } piece;
 
 struct cuda_transfers {

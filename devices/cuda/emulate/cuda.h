@@ -31,14 +31,14 @@ struct dim3 {
 extern __attribute__((visibility("default"))) dim3 threadIdx, blockIdx, blockDim, gridDim;
 enum { warpSize = 32 };
 
-/* Runs body(context) once a thread. */
+/* Runs body(context) once for every thread of the grid. */
 void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
-/* `line`, here and below: of the source; threads that meet must be at one. */
+/* line, here and below: source line of the call; threads that meet must be at the same one. */
 void emulate_barrier(unsigned line);
-/* One 8-byte value a lane: all live lanes of the warp put theirs, then each takes that of `lane`. */
+/* Exchanges 8-byte values within a warp: each live lane provides one and gets that of `lane`. */
 uint64_t emulate_exchange(uint64_t value, unsigned lane, unsigned line);
-/* Queues `run` on the stream of compute, or keeps it for the graph that is being recorded; false inside work
- * that was queued: then the caller runs it. */
+/* Queues `run` on the compute stream, or adds it to the graph that is being recorded; false inside queued
+ * work, where the caller runs it directly. */
 bool emulate_keep(std::function<void()> run);
 /* Queues work between processes on a stream: `step` is called until it returns true, when the host waits or
  * asks for an event behind it. */
@@ -47,9 +47,9 @@ void emulate_poll(void *stream, std::function<bool()> step);
  * something. */
 void emulate_finish();
 void emulate_warp_barrier(unsigned line);
-/* The live lanes of the warp that put the same value, a bit each. */
+/* Bit mask of the warp's live lanes that provided the same value. */
 unsigned emulate_match(uint64_t value, unsigned line);
-/* Device memory may be touched between the two: what library calls do. */
+/* Makes device memory accessible between the two calls, as for library calls. */
 void emulate_open();
 void emulate_close();
 /* compiler.cc: the driver's functions for what is compiled at run time. */
