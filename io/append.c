@@ -113,8 +113,8 @@ proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* Enters the variables that a slot names into the level's table of names, for outputs, too: forms with a
- * reader function of their own may look up either. */
+/* Enters the variables of a slot into the level's table of names, outputs too, as reader functions of
+ * irregular forms may look up either. */
 static proa_status know(appending *at, const pb_slot *slot, bool input)
 {
     for (size_t i = 0; i < slot->n_arguments; i++) {
@@ -131,7 +131,7 @@ static proa_status know(appending *at, const pb_slot *slot, bool input)
     return PROA_OK;
 }
 
-/* Frees the name of a variable that the op overwrites: the old one is renamed and becomes stale, so that
+/* Frees the name of a variable that the op overwrites: the old variable is renamed and becomes stale, so that
  * reading it through an earlier handle is an error. */
 static proa_status step_aside(appending *at, proa_var *old)
 {
@@ -169,7 +169,7 @@ static proa_status resolve(appending *at, const char *slot, const char *name)
     return proa__var_rename(at->block, made, name);
 }
 
-/* ---- place ------------------------------------------------------------------------------- */
+/* ---- position --------------------------------------------------------------------------- */
 
 typedef struct moving {
     const appending *at;

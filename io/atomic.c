@@ -13,7 +13,8 @@
 enum {
     BUFFER = 1 << 16,
     SLOTS = 16,         /* temporaries of one path at a time, hence concurrent writers of it */
-    NAME_BYTES = 240,   /* of a file's name in its temporary's: with the suffix 255 are allowed */
+    NAME_BYTES = 240,   /* longest part of a file's name used in its temporary's: 255 bytes are allowed with
+                         * the suffix */
     LINKS = 40,         /* symbolic links that are followed, as many as Linux does */
     PAUSE_NS = 2000000, /* nanoseconds between two tries when all slots are taken */
     PAUSES = 30000,     /* tries: a minute in all */

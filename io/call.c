@@ -1,5 +1,5 @@
-/* Executes one op given in Paddle's format (type, slots, attributes) eagerly on tensors, through the reader
- * of program files but without a program. May use core and io's own headers. */
+/* Executes one op given in Paddle's format (type, slots, attributes) eagerly on tensors: the reader of
+ * program files calls it, without a program. May use core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

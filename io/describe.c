@@ -98,7 +98,7 @@ static proa_status show(proa__arena *a, const pb_op *from, int32_t role, see_fn 
     return see(&desc, context);
 }
 
-/* ---- ops without a spelling: the table's name, its fields as slots ------------------------ */
+/* ---- ops without a form in Paddle's format: the table's name, its fields as slots ---------- */
 
 typedef struct fields {
     proa__arena *arena;

@@ -1,5 +1,5 @@
-/* Bounded reading of files and memory, and dtypes as files number them. Core and POSIX only. A read past the
- * end of the source is an error before memory is touched. */
+/* Bounds-checked reading of files and memory, detection of changed files, and Paddle's numbers of dtypes.
+ * Core and POSIX only. */
 #include "io/file.h"
 
 #include <errno.h>

@@ -55,7 +55,7 @@ void proa_progress_value(proa_progress *p, const char *name, double value)
     p->values[i].value = value;
 }
 
-/* Appends to text, which has *used bytes. */
+/* Appends formatted text to a buffer that holds *used bytes so far. */
 PROA_PRINTF(3, 4) static void add(char *text, size_t *used, const char *format, ...)
 {
     va_list list;

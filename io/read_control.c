@@ -138,8 +138,8 @@ static proa_tensor *condition_of(proa_wire_reader *r, const char *slot)
     return NULL;
 }
 
-/* Captures a conditional_block without select_input as a branch whose other side returns the variables' old
- * values. */
+/* Captures a conditional_block without select_input as a branch whose other side returns the variables'
+ * former values. */
 static proa_status resolve(proa__deferred *p)
 {
     proa_wire_reader *r = &p->reader;
