@@ -20,7 +20,7 @@ static proa_status check_writable(const proa_handle *h, const char *who)
                      proa_handle_name(h));
 }
 
-/* ---- what a handle says ----------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 const char *proa_handle_name(const proa_handle *h) { return h ? h->name : NULL; }
 

@@ -46,7 +46,7 @@ static proa_program *read_model(const proa_config *c)
     return NULL;
 }
 
-/* ---- ends ------------------------------------------------------------------------------- */
+/* ---- inputs and outputs ----------------------------------------------------------------- */
 
 /* Appends the LoD offsets of the outputs to the program's outputs. */
 static proa_status yield_sequences(proa__model *m)

@@ -109,7 +109,7 @@ void proa_predictor_free(proa_predictor *p)
     proa__free(p);
 }
 
-/* ---- what a predictor says -------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 const proa_program *proa_predictor_program(const proa_predictor *p) { return p ? p->model->program : NULL; }
 

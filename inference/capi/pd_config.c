@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- lives ------------------------------------------------------------------------------ */
+/* ---- creating and freeing --------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static PD_Config *untaken; /* configs that no predictor owns */
@@ -358,9 +358,9 @@ char *PD_ConfigCustomDeviceType(PD_Config *config)
     return copy;
 }
 
-/* ---- what there is not ------------------------------------------------------------------ */
+/* ---- features that Proa lacks ----------------------------------------------------------- */
 
-/* Prints once for each feature that Proa does not have it. */
+/* Prints, once per feature, that Proa does not have it. */
 static void absent(PD_Config *c, const char *who, const char *what, atomic_bool *said)
 {
     if (!pd_begin(who, c) || pd_is_quiet(c) || atomic_exchange(said, true)) return;

@@ -20,9 +20,9 @@ PD_Predictor *PD_PredictorCreate(PD_Config *config)
 {
     if (!pd_begin("PD_PredictorCreate", config)) return NULL;
     PD_Predictor *p = wrap(proa_predictor_new(config->config), config);
-    if (!p) return NULL; /* the config stays the caller's, who may mend it or destroy it */
+    if (!p) return NULL; /* the caller still owns the config */
     pd_config_take(config);
-    pd_config_release(config); /* the caller's share */
+    pd_config_release(config); /* the caller's reference */
     return p;
 }
 

@@ -78,7 +78,7 @@ static void copy_out(const char *who, PD_Tensor *t, void *to, proa_dtype dtype)
 #define PD_ACCESS(W, T, dtype, NAME)                                           \
     T *PD_TensorMutableData##W(PD_Tensor *tensor, PD_PlaceType place)          \
     {                                                                          \
-        (void)place; /* the predictor's */                                     \
+        (void)place; /* the predictor's device is used */                      \
         return mutable_data("PD_TensorMutableData" #W, tensor, dtype);         \
     }                                                                          \
     T *PD_TensorData##W(PD_Tensor *tensor, PD_PlaceType *place, int32_t *size) \

@@ -19,7 +19,7 @@ static void fail(JNIEnv *env, const char *type, const char *message)
     if (error) (*env)->ThrowNew(env, error, message);
 }
 
-/* The library's message as an exception. */
+/* Throws the library's error message as a Java exception. */
 static void fail_as_said(JNIEnv *env) { fail(env, "java/lang/RuntimeException", proa_error_message()); }
 
 static jstring text_of(JNIEnv *env, const char *text) { return (*env)->NewStringUTF(env, text ? text : ""); }
