@@ -287,7 +287,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "proa%s%s: %s\n", argc > 1 ? " " : "", argc > 1 ? argv[1] : "", proa_error_message());
     }
     int ended = proa_finish(NULL);
-    (void)ended; /* the status says it already */
+    (void)ended; /* the exit status reports the error already */
     cli_release();
     return status;
 }

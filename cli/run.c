@@ -1,5 +1,5 @@
-/* proa run: feeds a model from .npy and .npz files or with random numbers, runs it, sums up or saves what
- * comes out, and times it. Uses cli.h. */
+/* proa run: feeds a model from .npy and .npz files or with random numbers, runs and times it, and prints or
+ * saves its outputs. Uses cli.h. */
 #include "cli.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ static proa_status feed_all(job *j)
     return PROA_OK;
 }
 
-/* ---- what comes out -------------------------------------------------------------------- */
+/* ---- outputs --------------------------------------------------------------------------- */
 
 static proa_status sum_up(const char *name, proa_tensor *t)
 {
