@@ -95,7 +95,7 @@ static bool is_own(const proa_handle *h)
 
 /* Gives the handle an uninitialized tensor of that dtype and the shape that was set, or reuses its tensor if
  * that fits. NULL on error. */
-static proa_tensor *make_capacity(proa_handle *h, const char *who, proa_dtype dtype)
+static proa_tensor *writable_tensor(proa_handle *h, const char *who, proa_dtype dtype)
 {
     PROA_SCOPED; /* the tensor is not left in the caller's scope */
     proa_meta meta;
@@ -118,7 +118,7 @@ static proa_tensor *make_capacity(proa_handle *h, const char *who, proa_dtype dt
 proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype)
 {
     PROA_TRY(check_writable(h, "copy_from_cpu"));
-    proa_tensor *t = make_capacity(h, "copy_from_cpu", dtype);
+    proa_tensor *t = writable_tensor(h, "copy_from_cpu", dtype);
     if (!t) return proa_error();
     size_t bytes = (size_t)t->numel * proa_dtype_size(dtype);
     if (!data && bytes)
@@ -132,7 +132,7 @@ proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dty
 
 void *proa_handle_mutable(proa_handle *h, proa_dtype dtype)
 {
-    proa_tensor *t = make_capacity(h, "mutable_data", dtype);
+    proa_tensor *t = writable_tensor(h, "mutable_data", dtype);
     if (!t) return NULL;
     proa__bump_version(t); /* the caller writes to it */
     return t->data;

@@ -112,7 +112,7 @@ static bool write_all(int file, const void *from, size_t bytes)
 
 /* Keeps the MAX_FILES most recently used files: deletes the oldest for each new one. Users may delete all of
  * them at any time. */
-static void make_capacity(const char *path)
+static void evict_oldest(const char *path)
 {
     char directory[4096], oldest[4096 + 256];
     snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
@@ -146,5 +146,5 @@ void cuda_module_write(const char *key, const void *image, size_t bytes)
         write_all(file, &h, sizeof h) && write_all(file, key, strlen(key)) && write_all(file, image, bytes);
     good = close(file) == 0 && good;
     if (!good || rename(made, path) != 0) unlink(made);
-    else make_capacity(path);
+    else evict_oldest(path);
 }

@@ -58,7 +58,7 @@ proa_status mean_vjp(const proa_mean_args *a, proa_mean_grads *g)
     int64_t n = term_count(a->x, "mean", &a->axis);
     if (n > 0) {
         g->d_x = proa_scale(d, .scale = PROA_SCALAR(1.0 / (double)n));
-    } else if (n < 0) { /* the mean of ones' sum is the count */
+    } else if (n < 0) { /* unknown at capture: the count is a sum of ones */
         proa_tensor *count = proa_sum(proa_full_like(d, 1), .axis = a->axis, .keepdim = true);
         g->d_x = proa_divide(d, count);
     } else {
