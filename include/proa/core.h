@@ -379,7 +379,7 @@ PROA_API void proa_flush_denormals(bool on);
  * returns is valid for this thread's next few calls only: copy it. */
 PROA_API proa_status proa_set_flag(const char *name, const char *value);
 PROA_API const char *proa_get_flag(const char *name);
-/* "0.1.0". Borrowed, static. */
+/* "0.2.0". Borrowed, static. */
 PROA_API const char *proa_version(void);
 /* One line: CPU level, threads, libraries found. Borrowed, static. */
 PROA_API const char *proa_build_info(void);
