@@ -59,7 +59,7 @@ def once(factory, name, make):
     """The file or folder that make(path) writes, which one of the run's workers makes and all read."""
     base = factory.getbasetemp()
     out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    part, failed = out.with_name(name + ".part"), out.with_name(name + ".failed")
+    part, failed = out.with_name("part-" + name), out.with_name(name + ".failed")  # np.savez keeps the suffix .npz
     try:
         os.close(os.open(out.with_name(name + ".lock"), os.O_CREAT | os.O_EXCL))
     except FileExistsError:
