@@ -96,8 +96,8 @@ static proa_dtype target_dtype(const proa_call *call)
     return single && half ? PROA_F32 : PROA_NODTYPE;
 }
 
-/* Casts a list's tensors into a copy of the list that ends with the scope; the caller's list stays
- * unchanged. */
+/* Replaces the list by a copy in the scope's memory with float32 and half tensors cast to dtype; the
+ * caller's array stays unchanged. */
 static proa_status cast_list(proa_tensors *list, proa_dtype dtype)
 {
     proa_tensor **at = proa_scope_alloc((size_t)(list->count + 1) * sizeof *at);

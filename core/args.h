@@ -1,5 +1,5 @@
-/* Copies of args structs and kernel-cache keys made from them, for core itself, the tape and programs. May
- * use core only. */
+/* Copies args structs for the tape and programs, and serializes them to kernel-cache keys. May use core
+ * only. */
 #ifndef PROA_CORE_ARGS_H
 #define PROA_CORE_ARGS_H
 

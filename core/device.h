@@ -18,8 +18,8 @@ PROA_API int proa_device_find(const char *who, const char *name);
 PROA_API int proa_device_use(int device);
 
 static inline void proa__device_back(const int *was) { proa_device_use(*was); }
-/* Declaration: new tensors are the CPU's until the end of the enclosing block, so that the host can write
- * their elements. */
+/* Declaration: makes the CPU the thread's device until the end of the enclosing block, so that the host can
+ * write the elements of new tensors. */
 #define PROA__ON_CPU \
     int proa_device_was_ __attribute__((cleanup(proa__device_back), unused)) = proa_device_use(PROA_CPU)
 

@@ -1,5 +1,5 @@
-/* Connects and closes groups, for dist/ and its tests, in which the ranks may be threads of one process. May
- * use core. */
+/* Connects and closes process groups (rings) over shared memory or Gloo. Used by dist/ and by its tests,
+ * whose ranks may be threads of one process. May use core. */
 #ifndef PROA_DIST_GROUP_H
 #define PROA_DIST_GROUP_H
 

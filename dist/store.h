@@ -80,8 +80,8 @@ const char *proa__store_address(const proa__store *s);
 /* Waits until `size` ranks have called it with this key, which serves for one barrier only. */
 proa_status proa__store_barrier(proa__store *s, const char *key, int size);
 
-/* Listens, or connects before the monotonic clock says `until`; host and port by the system's resolver.
- * Return a descriptor, or −1 with errno. */
+/* Both resolve the host with getaddrinfo and return a descriptor, or −1 with errno. listen returns a
+ * non-blocking one; connect tries each address once and fails with ETIMEDOUT at monotonic time `until`. */
 int proa__tcp_listen(const char *host, int port);
 int proa__tcp_connect(const char *host, int port, double until);
 

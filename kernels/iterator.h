@@ -62,8 +62,8 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
  * of equal size. Numbers → bool is "≠ 0", complex → real drops the imaginary part. */
 void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, int64_t n);
 
-/* PROA_STAGE_BYTES: bytes of a staging buffer; several fit into the first-level cache. PROA_GRAIN: default of
- * `grain`. */
+/* PROA_STAGE_BYTES: bytes of a staging buffer; several fit into the L1 cache. PROA_GRAIN: the default
+ * `grain`, in elements per thread. */
 enum { PROA_STAGE_BYTES = 4096, PROA_GRAIN = 1 << 15 };
 
 /* ---- reading any operand as a contiguous row ---- */

@@ -1,6 +1,5 @@
-/* State of kernels with a constant right operand (kernels/prepacked_gemm.h): the packed copy and its
- * source. It is packed anew for another tensor or another version. float32, for kernel files; may use
- * core, everything is static. */
+/* Cache of the packed right operand of a kernel (kernels/prepacked_gemm.h): it is repacked if the tensor or
+ * its version changes. float32, for kernel files; may use core, everything is static. */
 #ifndef PROA_KERNELS_PREPACKED_OPERAND_H
 #define PROA_KERNELS_PREPACKED_OPERAND_H
 

@@ -1,5 +1,5 @@
-/* A CPython extension that does nothing: bare_call.add(x, y) adds two floats. What a call of it costs from
- * Python is the floor of every call into C. Python's C interface only. */
+/* A minimal CPython extension: bare_call.add(x, y) adds two floats. The cost of calling it from Python is
+ * the lower bound for every call into C. Uses the CPython API only. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -205,7 +205,7 @@ PROA_API const char *proa_get_device(void);
 PROA_API const char *proa_device_name(int index);
 /* The name of the device that t's memory is on; "cpu" for a variable of a program. Borrowed, static. */
 PROA_API const char *proa_device_of(const proa_tensor *t);
-/* Waits for all work queued on this thread's device; errors that happened there surface here. */
+/* Waits for all work queued on this thread's device and returns the error of that work, if any. */
 PROA_API proa_status proa_synchronize(void);
 
 /* ---- tensors --------------------------------------------------------------------------- */

@@ -35,11 +35,10 @@ PROA_API void proa_writer_abort(proa_writer *w); /* accepts NULL */
  * old one is removed). Paddle 2.x loads the pair. UNSUPPORTED: an op that Paddle has no spelling for. */
 PROA_API proa_status proa_program_save(const proa_program *p, const char *prefix) PROA_MUST_CHECK;
 
-/* Loads <prefix>.pdmodel + .pdiparams; a path that ends in .pdmodel; a folder with __model__ and __params__
- * (or model and params, or one file a variable); or one file with a program alone. Free the result with
- * proa_program_free. Large weights are read when they are first used: IO, if the file was written to
- * meanwhile; with FLAGS_map_parameters they are the file's pages. UNSUPPORTED names every op type that is not
- * known. */
+/* Loads a Paddle model: <prefix>.pdmodel + .pdiparams by prefix or .pdmodel path; a folder with __model__ and
+ * __params__ (or model and params, or one file per variable); or one file with a program alone. Free the
+ * result with proa_program_free. Large weights are read at first use, which fails with IO if the file has
+ * changed; FLAGS_map_parameters maps them (mmap) instead. UNSUPPORTED names every unknown op type. */
 PROA_API proa_program *proa_program_load(const char *path);
 /* The program in one file and its parameters in another, of any names; params NULL: it has none. */
 PROA_API proa_program *proa_program_load_files(const char *model, const char *params);
@@ -64,7 +63,7 @@ typedef struct proa_op_slot {
 } proa_op_slot;
 typedef struct proa_op_attr {
     const char *name;
-    int type;      /* proa_wire_type (proa/wire.h): which of these holds the value */
+    int type;      /* proa_wire_type (proa/wire.h): selects the member that holds the value */
     int64_t i;     /* INT, LONG, BOOLEAN, BLOCK */
     double f;      /* FLOAT, FLOAT64 */
     const char *s; /* STRING */

@@ -37,7 +37,7 @@ static proa_tensor *unfolded(const linears *l, proa_tensor *t)
 
 /* ---- sums of rows ---------------------------------------------------------------------------------- */
 
-/* True if the op sums over all dims of x but the last. */
+/* True if the op sums over all dims of x but the last and keeps its dtype. */
 static bool sums_rows(const proa_sum_args *a)
 {
     int n = a->x->ndim;

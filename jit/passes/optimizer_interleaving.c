@@ -33,7 +33,7 @@ typedef struct work {
     int32_t *bucket;  /* the first item with `ready` = i − 1 */
     int32_t *group;   /* of a step: its items that are ready and wait to be emitted together */
     int64_t *waiting; /* bytes */
-    int64_t enough;   /* bytes from which a group is emitted: a step has a fixed cost of a few microseconds */
+    int64_t enough;   /* bytes of parameters from which a group is emitted, as each step has a fixed cost */
     /* by variable: */
     int32_t *wanted;           /* the item that alone reads it; NOBODY */
     int32_t *writer;           /* the item that overwrites the persistable; NOBODY */

@@ -67,7 +67,8 @@ static inline bool proa__must_be_dense(const proa__liveness *facts, const proa_v
 proa_status proa__plan_outputs(proa__planner *p, void *metas);
 /* Marks b as the buffer of an output that is handed out, if v is one. */
 void proa__plan_hand_out(proa__planner *p, proa__buffer *b, const proa_var *v, const proa_meta *meta);
-/* True if the input's memory is unused after the current op, so that an output may be placed in it. */
+/* True if the input's buffer is dead after the current op and no other operand shares it, so that an output
+ * may be placed in it. */
 bool proa__plan_is_free(proa__planner *p, const proa__value *in);
 
 /* ---- view.c ---------------------------------------------------------------------------------- */

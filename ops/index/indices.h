@@ -1,5 +1,5 @@
-/* Index tensors as checked int64 lists, and the three-part view of a tensor along an axis. Kernel files only
- * (static functions); may use core. */
+/* Range check of int32 and int64 index tensors, and the [outer, length, inner] view of a tensor around an
+ * axis. For kernel files (static functions); may use core. */
 #ifndef PROA_OPS_INDICES_H
 #define PROA_OPS_INDICES_H
 

@@ -180,7 +180,7 @@ static proa_status put_bounds(proa_wire_writer *w, const char *attr, const char 
     return proa_wire_put_ints(w, attr, PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL});
 }
 
-/* All of a scalar: Paddle's kernel takes no tensor without axes. */
+/* Writes set_value on a 0-D tensor as assign, since Paddle's set_value kernel rejects 0-D tensors. */
 static proa_status write_scalar(const proa_set_value_args *a, proa_wire_writer *w)
 {
     PROA_TRY(proa_wire_op(w, "assign"));

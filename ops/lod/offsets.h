@@ -1,4 +1,5 @@
-/* Sequence offsets for CPU kernels: checked once, then read without checks. May use core and kernels only. */
+/* LoD offsets for CPU kernels, validated once and then read without checks, and sizes of rows. May use core
+ * and kernels only. */
 #ifndef PROA_OPS_LOD_OFFSETS_H
 #define PROA_OPS_LOD_OFFSETS_H
 

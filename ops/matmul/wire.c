@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* Whether a vector is turned: x into a column, y into a row, which the product then keeps as a matrix. */
+/* Returns a vector whose transpose flag is set as a column (x) or a row (y) and clears the flag; returns
+ * any other t unchanged. */
 static proa_tensor *turned(proa_tensor *t, bool *transpose, int64_t axis)
 {
     if (!t || t->ndim != 1 || !*transpose) return t;

@@ -36,7 +36,7 @@ void proa__cut_window(const proa_cut *c, proa_tensor *w);
 /* Fills a meta from a list of dims; unknown entries become −1. */
 proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *shape, int dtype,
                             proa_meta *m);
-/* INVALID_ARGUMENT unless t broadcasts to the meta. */
+/* Returns INVALID_ARGUMENT if t does not broadcast to the shape of `to`. */
 proa_status proa__check_broadcast(const char *who, const char *arg, const proa_tensor *t,
                                   const proa_meta *to);
 /* Expands a window to `ndim` dims of `shape` by repeating axes of length 1 (checked by the caller). */

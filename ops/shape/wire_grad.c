@@ -87,7 +87,7 @@ proa_status strided_slice_grad_read(proa_wire_reader *r)
     return read_slice(r, read_list(r, "strides", "StridesTensor", "StridesTensorList"));
 }
 
-/* Paddle's strided_slice_grad wants the axes that the slice dropped back in d_out. */
+/* Restores the dropped axes in d_out by unsqueeze2, as Paddle's strided_slice_grad requires. */
 static proa_status put_dropped(proa_wire_writer *w, const proa_strided_slice_grad_args *a,
                                proa_tensor **d_out)
 {

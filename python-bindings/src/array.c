@@ -1,5 +1,5 @@
-/* Converts between tensors and Python's data: buffers, NumPy arrays, nested lists of numbers, DLPack
- * capsules. NumPy is imported at first use. Uses ext.h. */
+/* Converts tensors to and from buffers, NumPy arrays and DLPack capsules, and nested lists of numbers to
+ * tensors. NumPy is imported at first use. Uses ext.h. */
 #include "ext.h"
 
 #include "core/device.h"

@@ -1,5 +1,6 @@
-/* The type Dim: an unknown dim `shape[i]` of a program's variable, as Proa's own modules see it. Arithmetic
- * on a Dim builds ops of the program (proa/framework/dims.py); use as an int raises. Uses ext.h. */
+/* The type Dim: an unknown dim of a program's variable, which `shape[i]` gives to Proa's own modules (users
+ * get -1 or a number of the program). Arithmetic on a Dim builds ops (proa/framework/dims.py); conversion to
+ * int, float or bool raises. Uses ext.h. */
 #include "ext.h"
 
 typedef struct py_dim {

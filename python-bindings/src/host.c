@@ -171,7 +171,7 @@ static const proa_op host_op = {
 
 /* ---- for Python ------------------------------------------------------------------------ */
 
-/* host_function(forward, backward id or -1, skip bytes) → id */
+/* host_function(forward, backward id or -1, flags UNSEEN and CONSTANT in one byte per input) → id */
 static PyObject *host_function(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,5 +1,5 @@
-/* Initializes the module proa._core: adds the types and functions of the other files, flags, seeds, the
- * default dtype, and switches for tests. Uses ext.h. */
+/* Initializes the module proa._core with the types and functions of the other files, and defines functions
+ * for flags, the random state, the default dtype, threads and memory. Uses ext.h. */
 #include "ext.h"
 
 static PyObject *seed(PyObject *module, PyObject *arg)

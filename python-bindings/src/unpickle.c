@@ -1,5 +1,5 @@
-/* _core.pickle_values: reads a sequence of constants and numbers of a pickle in C, for the Python unpickler
- * (framework/unpickle.py). Uses ext.h. */
+/* _core.pickle_values: decodes a run of None, bool, int and float opcodes of a pickle in C, for the Python
+ * unpickler (framework/unpickle.py). Uses ext.h. */
 #include "ext.h"
 
 static int64_t little(const unsigned char *p, int n)

@@ -1,5 +1,5 @@
-/* CPU kernels of unary functions that call the C library once per element; sin and cos of float32 vectorize
- * and call it for huge operands only. May use core only. */
+/* CPU kernels of functions without a vectorized formula: one call of the C library or of a scalar formula
+ * per element. sin and cos of float32 are vectorized in pieces without huge operands. May use core only. */
 #define PROA_FORMULAS_TRIG 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/inner_loops.h"

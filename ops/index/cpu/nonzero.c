@@ -1,6 +1,6 @@
-/* Kernels of nonzero, masked_select and its gradient, whose output length depends on the data. True elements
- * are counted per fixed-length piece first, so that each piece knows its output offset and the result does
- * not depend on threads. */
+/* CPU kernels of nonzero and masked_select, whose output length depends on the data, and of masked_select's
+ * gradient. They first count the true elements of fixed-length pieces, so that each piece has an output
+ * offset that does not depend on the number of threads. */
 #include "core/copy.h"
 #include "ops/index/indices.h"
 #include "impl/index.h"

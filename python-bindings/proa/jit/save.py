@@ -1,4 +1,4 @@
-"""jit.save: a layer's programs, or a function's, with its parameters, as files that Paddle reads."""
+"""jit.save: writes the inference programs and parameters of a layer or function as files that Paddle reads."""
 import inspect
 import os
 import pickle

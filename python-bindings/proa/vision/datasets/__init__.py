@@ -1,4 +1,4 @@
-"""paddle.vision.datasets: data sets in local files; nothing is downloaded."""
+"""paddle.vision.datasets: datasets read from local files; nothing is downloaded."""
 from .cifar import Cifar10, Cifar100
 from .flowers import VOC2012, Flowers
 from .folder import DatasetFolder, ImageFolder
