@@ -39,6 +39,11 @@ def parts_of(model):
     return [(model, "m.pdmodel"), *[(parameters, "m.pdiparams")] * parameters.exists()]
 
 
+def pytest_collection_modifyitems(items):
+    """The longest tests come first, so that no worker waits for them at the end."""
+    items.sort(key=lambda item: item.path.name != "test_quantize_digits.py")
+
+
 def pytest_sessionfinish(session):
     """In each worker: everything below its temporary folder."""
     base = getattr(getattr(session.config, "_tmp_path_factory", None), "_basetemp", None)
