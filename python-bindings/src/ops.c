@@ -58,7 +58,10 @@ static bool make_keywords(py_op *self)
     PyObject **names = PyMem_Calloc((size_t)n + 1, sizeof *names);
     for (int i = 0; names && i < n; i++) {
         names[i] = PyUnicode_InternFromString(self->entry->params[i].name);
-        if (!names[i]) return false;
+        if (names[i]) continue;
+        while (i--) Py_DECREF(names[i]);
+        PyMem_Free(names);
+        return false;
     }
     if (!names) PyErr_NoMemory();
     self->keywords = names;
@@ -113,14 +116,23 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
     return true;
 }
 
-/* Replaces the current error by Python's own TypeError if the arguments do not fit the signature. True if
- * they did not. */
+/* Makes the table of keywords while an error is set, which stays. */
+static bool make_keywords_after_error(py_op *self)
+{
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    bool made = make_keywords(self);
+    PyErr_Restore(type, error, trace);
+    return made;
+}
+
+/* Replaces the current error by a TypeError if the arguments do not fit the signature. Always false. */
 static bool refuse_arguments(py_op *self, Py_ssize_t n, PyObject *keywords)
 {
     const py_entry *e = self->entry;
     Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
     uint64_t given = ((uint64_t)1 << n) - 1;
-    if (named && !self->keywords) return false;
+    if (named && !self->keywords && !make_keywords_after_error(self)) return false;
     for (Py_ssize_t k = 0; k < named; k++) {
         int i = find_keyword(self, PyTuple_GET_ITEM(keywords, k));
         if (i < 0 || given >> i & 1) {

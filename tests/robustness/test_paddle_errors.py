@@ -48,6 +48,7 @@ X = paddle.ones([2, 3])
     (lambda: paddle.abs(), TypeError, "abs: argument x is missing"),
     (lambda: paddle.add(5), TypeError, "add: argument y is missing"),
     (lambda: paddle.add(5, X, no_such=1), TypeError, "add: "),
+    (lambda: paddle.heaviside(5, X, no_such=1), TypeError, "heaviside: "),  # the first call of it with a keyword
 ])
 def test_what_is_raised(call, kind, lead):
     got, text = refusal(call)
