@@ -8,7 +8,9 @@ from proa import _core
 from proa.distributed.fleet.utils import recompute
 from _job import passes
 
-WIDTH, ROWS = 252, 1024  # an activation fills a block of the allocator
+# An activation fills a block of the allocator, and products' packed operands, whose size is the instruction set's choice, are
+# small beside it.
+WIDTH, ROWS = 252, 4096
 
 
 def chain(count):
