@@ -1,5 +1,6 @@
 """fluid.optimizer: the optimizers under the names and signatures of 2.0."""
 from .. import optimizer as _optimizer
+from ..distributed.dgc import DGCMomentum
 from ..optimizer.lr import LRScheduler
 from ..static.ema import ExponentialMovingAverage
 from ..framework.mode import in_dynamic_mode
@@ -234,13 +235,14 @@ class PipelineOptimizer:
         raise NotImplementedError("PipelineOptimizer: programs are not divided among devices; use the optimizer itself")
 
 
-class DGCMomentumOptimizer:
-    """Not there: it sends sparse gradients between GPUs."""
+class DGCMomentumOptimizer(_Fluid, DGCMomentum):
+    """Momentum whose gradients are sent compressed (paddle.distributed.dgc). num_trainers is the job's number of ranks."""
 
     def __init__(self, learning_rate, momentum, rampup_begin_step, rampup_step=1, sparsity=None, parameter_list=None,
                  use_nesterov=False, num_trainers=None, regularization=None, grad_clip=None, name=None):
         _needs_program("DGCMomentumOptimizer")
-        raise NotImplementedError("DGCMomentumOptimizer: gradients are compressed between GPUs only; use MomentumOptimizer")
+        super().__init__(momentum=momentum, rampup_begin_step=rampup_begin_step, rampup_step=rampup_step, sparsity=sparsity,
+                         use_nesterov=use_nesterov, **_common(learning_rate, parameter_list, regularization, grad_clip, name))
 
 
 Ftrl, LarsMomentum, DecayedAdagrad, Dpsgd = FtrlOptimizer, LarsMomentumOptimizer, DecayedAdagradOptimizer, DpsgdOptimizer

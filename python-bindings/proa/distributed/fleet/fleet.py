@@ -21,6 +21,7 @@ class Fleet:
         self._user_defined_strategy = DistributedStrategy()
         self._util, self._hcg, self._topology = UtilBase(), None, None
         self.user_defined_optimizer = self._static_optimizer = None
+        self._averages_gradients = False  # whether the model that distributed_model made does
 
     # ---- joining ----
 
@@ -168,7 +169,7 @@ class Fleet:
     def distributed_model(self, model):
         """The model as its parallel mode asks for: over data, divided layers, divided states. With one process: itself."""
         from .meta_parallel.pipeline_parallel import PipelineParallel
-        from .meta_parallel.wrappers import ShardingParallel, TensorParallel, data_parallel
+        from .meta_parallel.wrappers import LocalParallel, ShardingParallel, TensorParallel, data_parallel
         hcg, strategy = self.get_hybrid_communicate_group(), self._user_defined_strategy
         if hcg.nranks < 2:
             return model
@@ -181,6 +182,9 @@ class Fleet:
             from ...nn import SyncBatchNorm
             model = SyncBatchNorm.convert_sync_batchnorm(model)
         parallel = hcg.get_parallel_mode()
+        self._averages_gradients = _local_switch("distributed_model", strategy, hcg) is None
+        if not self._averages_gradients:
+            return LocalParallel(model, hcg, strategy)
         if parallel == ParallelMode.DATA_PARALLEL:
             return data_parallel(model, strategy, hcg)
         if parallel == ParallelMode.TENSOR_PARALLEL:
@@ -191,14 +195,25 @@ class Fleet:
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer for the job: it averages gradients where the model does not, and clips over all ranks."""
-        from .meta_optimizers import HybridParallelOptimizer
         self.user_defined_optimizer, self._static_optimizer = optimizer, None
         if strategy is not None:
             self._user_defined_strategy = strategy
         if mode.building():
             return self
-        hcg = self.get_hybrid_communicate_group()
-        return HybridParallelOptimizer(optimizer, hcg, self._user_defined_strategy)
+        from .local_sgd import LocalSGD
+        from .meta_optimizers import HybridParallelOptimizer
+        from .switches import check_optimizer, compressed
+        hcg, strategy = self.get_hybrid_communicate_group(), self._user_defined_strategy
+        switch = _local_switch("distributed_optimizer", strategy, hcg)
+        if switch is None:
+            return HybridParallelOptimizer(optimizer, hcg, strategy)
+        check_optimizer("distributed_optimizer", switch, optimizer)
+        if self._averages_gradients:
+            raise ValueError(f"distributed_optimizer: {switch} of the strategy came after distributed_model, which averages gradients; "
+                             "give the strategy to fleet.init")
+        if switch == "dgc":
+            return HybridParallelOptimizer(compressed(optimizer, strategy.dgc_configs), hcg, strategy)
+        return LocalSGD(optimizer, hcg, strategy)
 
     def distributed_scaler(self, scaler):
         """The scaler, whose ranks skip steps together."""
@@ -325,6 +340,19 @@ class Fleet:
     def reduce_scatter_perf(self, *args, **kwargs):
         """collective_perf of reduce_scatter."""
         return self.collective_perf("reduce_scatter", *args, **kwargs)
+
+
+def _local_switch(who, strategy, hcg):
+    """The switch by which ranks keep their gradients, if one is on; it goes with data parallelism alone."""
+    if hcg.nranks < 2:
+        return None
+    from .switches import local_switch
+    switch = local_switch(who, strategy)
+    if switch is not None and hcg.get_parallel_mode() != ParallelMode.DATA_PARALLEL:
+        degrees = {n: d for n, d in strategy.hybrid_configs.items() if n.endswith("_degree") and d > 1}
+        raise ValueError(f"{who}: {switch} of the strategy goes with data parallelism alone, hybrid_configs has {degrees}; set dp_degree "
+                         "alone, or switch it off")
+    return switch
 
 
 def _zeros(n):

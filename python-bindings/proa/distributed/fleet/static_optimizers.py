@@ -1,16 +1,15 @@
 """Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
-of it, recompute, gradients that travel in float16, mixed precision, gradient merge, and averages over the ranks."""
+of it, recompute, gradients that travel in float16, mixed precision, gradient merge, averages over the ranks; or DGC or LocalSGD in
+place of these."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...fluid.transpiler.collective import HALF_GRADIENT
 from ..group import get_world_size
+from .local_sgd import StaticLocalSGD
+from .switches import check_optimizer, compressed, is_a, local_switch
 
-_MISSING = ("dgc", "localsgd", "adaptive_localsgd", "sharding", "pipeline", "tensor_parallel", "qat")
-_ALONE = ("dgc", "localsgd", "adaptive_localsgd", "sharding")  # without effect in a job of one process
-
-
-def _is(optimizer, name):
-    return any(cls.__name__ in (name, name + "Optimizer") for cls in type(optimizer).__mro__)
+_MISSING = ("sharding", "pipeline", "tensor_parallel", "qat")
+_ALONE = ("sharding",)  # without effect in a job of one process
 
 
 def _excluded(words):
@@ -130,9 +129,14 @@ def transformed(optimizer, strategy):
     if missing:
         raise NotImplementedError(f"fleet.minimize: {', '.join(missing)} of the strategy do not transform static programs; switch "
                                   "them off, or train eagerly")
-    if message.get("lars") and _is(optimizer, "Momentum") and not _is(optimizer, "LarsMomentum"):
+    switch = None if alone else local_switch("fleet.minimize", strategy)
+    if switch is not None:
+        check_optimizer("fleet.minimize", switch, optimizer)
+    if switch == "dgc":
+        optimizer = compressed(optimizer, strategy.dgc_configs)
+    elif message.get("lars") and is_a(optimizer, "Momentum") and not is_a(optimizer, "LarsMomentum"):
         optimizer = _lars(optimizer, strategy.lars_configs)
-    elif message.get("lamb") and _is(optimizer, "Adam"):
+    elif message.get("lamb") and is_a(optimizer, "Adam"):
         optimizer = _lamb(optimizer, strategy.lamb_configs)
     base = optimizer
     if message.get("recompute") and strategy.recompute_configs["checkpoints"]:
@@ -144,13 +148,16 @@ def transformed(optimizer, strategy):
     merge = strategy.gradient_merge_configs
     if message.get("gradient_merge") and merge["k_steps"] > 1:
         optimizer = GradientMerge(optimizer, base, merge["k_steps"], merge["avg"])
+    if switch in ("localsgd", "adaptive_localsgd"):
+        optimizer = StaticLocalSGD(optimizer, base, strategy)
     return optimizer
 
 
 def average_over_ranks(program, startup, strategy):
-    """Gradients of the program become averages over the ranks; its startup program gives all rank 0's parameters."""
-    from ...fluid.transpiler.collective import GradAllReduce
+    """Gradients of the program become averages over the ranks, unless the strategy has other means; its startup program gives all
+    rank 0's parameters."""
+    from ...fluid.transpiler.collective import Collective, GradAllReduce
     from ..group import ParallelEnv
-    env = ParallelEnv()
-    GradAllReduce(fuse_grad_size_in_MB=strategy._message.get("fuse_grad_size_in_MB")).transpile(
-        startup, program, env.rank, env.trainer_endpoints, env.current_endpoint)
+    env, local = ParallelEnv(), local_switch("fleet.minimize", strategy) is not None
+    made = Collective() if local else GradAllReduce(fuse_grad_size_in_MB=strategy._message.get("fuse_grad_size_in_MB"))
+    made.transpile(startup, program, env.rank, env.trainer_endpoints, env.current_endpoint)

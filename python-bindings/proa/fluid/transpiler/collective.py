@@ -8,23 +8,12 @@ __all__ = ["GradAllReduce"]
 HALF_GRADIENT = "@GRAD@FP16"  # behind a parameter's name: its gradient in float16, which travels in place of the other
 
 
-class GradAllReduce:
-    """Averages the gradients of a program's parameters over the ranks, in buckets of fuse_grad_size_in_MB, behind the ops
-    that make them; its startup program gives every rank the parameters of rank 0. nrings is taken as 1.
+class Collective:
+    """Makes a program of one process that of a rank: its startup program gives every rank the parameters of rank 0. nrings is taken
+    as 1."""
 
-    >>> import proa as paddle
-    >>> from proa.fluid.transpiler.collective import GradAllReduce
-    >>> paddle.enable_static()
-    >>> main, startup = paddle.static.Program(), paddle.static.Program()
-    >>> with paddle.static.program_guard(main, startup):
-    ...     loss = paddle.static.nn.fc(paddle.static.data("x", [2, 3]), 1).mean()
-    ...     pairs = paddle.optimizer.SGD().minimize(loss)
-    >>> GradAllReduce().transpile(startup, main, 0, ["127.0.0.1:6170"], "127.0.0.1:6170")
-    >>> paddle.disable_static()
-    """
-
-    def __init__(self, nrings=1, fuse_grad_size_in_MB=32):
-        self.nrings, self.fuse_grad_size_in_MB = nrings, fuse_grad_size_in_MB
+    def __init__(self, nrings=1):
+        self.nrings = nrings
         self.rank = self.nranks = self.endpoints = self.current_endpoint = None
 
     def transpile(self, startup_program, main_program, rank, endpoints, current_endpoint, wait_port=True):
@@ -40,12 +29,11 @@ class GradAllReduce:
         self.endpoints, self.current_endpoint = endpoints, current_endpoint
         if self.nranks == 1:
             return
-        trained = [p for p in main_program.all_parameters() if p.trainable]
         self._start(startup_program, main_program)
-        halves = [main_program._variable(p.name + HALF_GRADIENT) for p in trained]
-        found = [main_program._variable(p.name + "@GRAD") if half is None else half for p, half in zip(trained, halves)]
-        _core.average_gradients(main_program._core, [g for g in found if g is not None], world()._handle,
-                                max(1, int(self.fuse_grad_size_in_MB * (1 << 20))))
+        self._change(main_program)
+
+    def _change(self, main):
+        """Changes the main program: for subclasses."""
 
     def _start(self, startup, main):
         """The ring, and rank 0's parameters and buffers for all."""
@@ -57,3 +45,30 @@ class GradAllReduce:
             for var in shared:
                 if var is not None:
                     _core.broadcast_(var)
+
+
+class GradAllReduce(Collective):
+    """Averages the gradients of a program's parameters over the ranks, in buckets of fuse_grad_size_in_MB, behind the ops
+    that make them; its startup program gives every rank the parameters of rank 0.
+
+    >>> import proa as paddle
+    >>> from proa.fluid.transpiler.collective import GradAllReduce
+    >>> paddle.enable_static()
+    >>> main, startup = paddle.static.Program(), paddle.static.Program()
+    >>> with paddle.static.program_guard(main, startup):
+    ...     loss = paddle.static.nn.fc(paddle.static.data("x", [2, 3]), 1).mean()
+    ...     pairs = paddle.optimizer.SGD().minimize(loss)
+    >>> GradAllReduce().transpile(startup, main, 0, ["127.0.0.1:6170"], "127.0.0.1:6170")
+    >>> paddle.disable_static()
+    """
+
+    def __init__(self, nrings=1, fuse_grad_size_in_MB=32):
+        super().__init__(nrings)
+        self.fuse_grad_size_in_MB = fuse_grad_size_in_MB
+
+    def _change(self, main):
+        trained = [p for p in main.all_parameters() if p.trainable]
+        halves = [main._variable(p.name + HALF_GRADIENT) for p in trained]
+        found = [main._variable(p.name + "@GRAD") if half is None else half for p, half in zip(trained, halves)]
+        _core.average_gradients(main._core, [g for g in found if g is not None], world()._handle,
+                                max(1, int(self.fuse_grad_size_in_MB * (1 << 20))))

@@ -51,6 +51,10 @@ class ShardingParallel(MetaParallelBase):
     """A model whose optimizer states are divided: parameters are those of the first rank."""
 
 
+class LocalParallel(MetaParallelBase):
+    """A model of which every rank keeps its own gradients: parameters start as those of the first rank."""
+
+
 def data_parallel(model, strategy, hcg):
     """DataParallel over the data group, as the strategy says."""
     group = hcg.get_data_parallel_group() if hcg is not None else None
