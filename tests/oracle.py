@@ -1,6 +1,7 @@
 """Programs on real Paddle, for tests: run() is subprocess.run of its interpreter, without the two seconds that
 `import paddle` takes each time (oracle_server.py)."""
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -53,7 +54,8 @@ def run(*words, cwd=None, timeout=300, **env):
         pid = _reply(server)
         late = not select.select([server.stdout], [], [], timeout)[0]
         if late:
-            os.killpg(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended since
+                os.killpg(pid, signal.SIGKILL)
         done = subprocess.CompletedProcess([PYTHON, *words], _reply(server), out.read_text(errors="replace"), err.read_text(errors="replace"))
     if late:
         raise subprocess.TimeoutExpired(done.args, timeout, done.stdout, done.stderr)

@@ -5,6 +5,7 @@ arguments; lines out: the child's process id, then its exit status. Variables th
 (FLAGS_*, PYTHONWARNINGS) are those that the server was started with.
 """
 import atexit
+import contextlib
 import gc
 import json
 import os
@@ -66,6 +67,8 @@ def main():
         pid = os.fork()
         if pid == 0:
             child(json.loads(line))
+        with contextlib.suppress(PermissionError):  # the child has done it, and begun another program
+            os.setpgid(pid, pid)  # as the child does: who is told the number may end the group at once
         print(pid, file=replies, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), file=replies, flush=True)
 
