@@ -4,6 +4,8 @@ import random
 import subprocess
 
 from .. import _core
+from . import communication, objects
+from .group import world
 
 __all__ = ["InMemoryDataset", "QueueDataset"]
 
@@ -102,9 +104,40 @@ def _sample(words, variables, path, number):
     return sample
 
 
-def _number(n):
+def _workers(fleet, who):
+    """The group of fleet's workers; None: there is one."""
+    if fleet is None or fleet.worker_num() < 2:
+        return None
+    group = world()
+    if group.nranks != fleet.worker_num():
+        raise RuntimeError(f"InMemoryDataset.{who}: fleet has {fleet.worker_num()} workers, and this process is in a group of "
+                           f"{group.nranks}; fleet.init(is_collective=True) or init_parallel_env() joins the others")
+    return group
+
+
+def _summed(n, fleet, who):
     import numpy as np
-    return np.int64(n)
+    group, total = _workers(fleet, who), np.array([n], np.int64)
+    if group is not None:
+        total = _core.from_numpy(total)
+        communication.all_reduce(total, group=group)
+        total = total.numpy()
+    return total[0]
+
+
+def _columns(samples, variables):
+    """Samples as two arrays a variable: how many values each has, and all values."""
+    import numpy as np
+    kinds = [np.int64 if var.dtype == _core.int64 else np.float64 for var in variables]
+    return [(np.array([len(sample[i]) for sample in samples], np.int64), np.array([v for sample in samples for v in sample[i]], kind))
+            for i, kind in enumerate(kinds)]
+
+
+def _rows(columns):
+    """The samples that _columns made arrays of."""
+    import numpy as np
+    values = [[part.tolist() for part in np.split(flat, np.cumsum(counts))[:-1]] for counts, flat in columns]
+    return [list(sample) for sample in zip(*values)]
 
 
 def _joined(var, lists):
@@ -137,14 +170,16 @@ class QueueDataset(_Dataset):
 class InMemoryDataset(_Dataset):
     """Reads its files once, and can shuffle the samples."""
 
-    _settings = {**_Dataset._settings, "data_feed_type": "MultiSlotInMemoryDataFeed", "queue_num": None}
+    _settings = {**_Dataset._settings, "data_feed_type": "MultiSlotInMemoryDataFeed", "queue_num": None, "fea_eval": False,
+                 "candidate_size": 10000, "fleet_send_batch_size": 1024, "fleet_send_sleep_seconds": 0}
 
     def __init__(self):
         super().__init__()
         self._memory, self._shuffled = None, 0
 
     def update_settings(self, **kwargs):
-        """Changes what init set."""
+        """Changes what init set. Without effect: queue_num, fea_eval and candidate_size (slots_shuffle moves the values of all
+        samples), fleet_send_batch_size and fleet_send_sleep_seconds (global_shuffle sends a worker's samples at once)."""
         self._set(self._checked(kwargs, "update_settings"))
 
     def load_into_memory(self, is_shuffle=False):
@@ -170,12 +205,17 @@ class InMemoryDataset(_Dataset):
         random.shuffle(self._need("local_shuffle"))
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Shuffles the samples of all processes: there is one."""
-        if fleet is not None and fleet.worker_num() > 1:
-            raise NotImplementedError("InMemoryDataset.global_shuffle: samples do not travel between processes; use "
-                                      "local_shuffle, and give each process other files")
+        """Shuffles the samples of all workers of `fleet`: each goes to a worker that is drawn for it. All workers call it.
+        Without fleet: the samples of this process."""
+        memory, group = self._need("global_shuffle"), _workers(fleet, "global_shuffle")
+        if group is not None:
+            parts = [[] for _ in group.ranks]
+            for sample in memory:
+                random.choice(parts).append(sample)
+            came = objects.exchange([_columns(part, self._variables()) for part in parts], group)
+            memory[:] = [sample for columns in came for sample in _rows(columns)]
         self.local_shuffle()
-        self._shuffled = len(self._memory)
+        self._shuffled = len(memory)
 
     def slots_shuffle(self, slots):
         """Shuffles the values of these variables among the samples."""
@@ -195,12 +235,12 @@ class InMemoryDataset(_Dataset):
         self._memory, self._shuffled = None, 0
 
     def get_memory_data_size(self, fleet=None):
-        """The number of samples that were read."""
-        return _number(len(self._memory or ()))
+        """The number of samples that were read; with fleet, by all workers, which all call it."""
+        return _summed(len(self._memory or ()), fleet, "get_memory_data_size")
 
     def get_shuffle_data_size(self, fleet=None):
-        """The number of samples after global_shuffle."""
-        return _number(self._shuffled)
+        """The number of samples after global_shuffle; with fleet, of all workers, which all call it."""
+        return _summed(self._shuffled, fleet, "get_shuffle_data_size")
 
     def _samples(self):
         return self._need("load_into_memory")

@@ -18,8 +18,10 @@ class ParallelEnv:
     def __init__(self):
         self._rank = int(os.getenv("PADDLE_TRAINER_ID", "0"))
         self._world_size = int(os.getenv("PADDLE_TRAINERS_NUM", "1"))
-        self._device_type = str(os.getenv("PADDLE_XCCL_BACKEND", ""))
-        self._device_id = int((os.getenv("FLAGS_selected_gpus") or os.getenv("FLAGS_selected_xpus") or "0").split(",")[0])
+        self._device_type = os.getenv("PADDLE_XCCL_BACKEND", "")
+        kinds = [self._device_type] if self._device_type else ["gpu", "xpu"]
+        selected = next(filter(None, (os.getenv(f"FLAGS_selected_{kind}s") for kind in kinds)), "0")
+        self._device_id = int(selected.split(",")[0])
         self._trainer_endpoints = (os.getenv("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
         self._current_endpoint = os.getenv("PADDLE_CURRENT_ENDPOINT", "")
         self._nrings = int(os.getenv("FLAGS_nccl_nrings", "1"))

@@ -134,22 +134,32 @@ def _size_tensor(n):
     return _core.full([1], n, dtype=_core.int64)
 
 
+def _exchanged(parts, group):
+    """Sends the bytes parts[r] to rank r; the bytes that came, in the order of ranks."""
+    import numpy as np
+    sent, came = [len(part) for part in parts], _core.from_numpy(np.zeros(len(parts), np.int64))
+    _c._message(_c._ALL_TO_ALL, group, _core.from_numpy(np.array(sent, np.int64)), came)
+    sizes = came.numpy().tolist()
+    out = _bytes_tensor(bytes(sum(sizes)))
+    _c._message(_c._ALL_TO_ALL, group, _bytes_tensor(b"".join(parts)), out, counts=(sent, sizes))
+    raw, at = out.numpy().tobytes(), 0
+    for n in sizes:
+        yield raw[at:at + n]
+        at += n
+
+
 def all_gather_object(object_list, obj, group=None):
     """Extends the list by the ranks' objects, in the order of ranks."""
     group = group_of(group, "all_gather_object")
     if _c._outsider(group, "all_gather_object"):
         return
     data = encode(obj)
-    sizes = []
-    _c.all_gather(sizes, _size_tensor(len(data)), group)
-    sizes = [int(n) for n in sizes]
-    out = _core.full([sum(sizes)], 0, dtype=_core.uint8)
-    sent = _bytes_tensor(data * group.nranks)
-    _c._message(_c._ALL_TO_ALL, group, sent, out, counts=([len(data)] * group.nranks, sizes))
-    raw, at = out.numpy().tobytes(), 0
-    for n in sizes:
-        object_list.append(decode(raw[at:at + n]))
-        at += n
+    object_list.extend(map(decode, _exchanged([data] * group.nranks, group)))
+
+
+def exchange(objects, group):
+    """Sends object r to rank r; the objects that came, in the order of ranks."""
+    return [decode(data) for data in _exchanged([encode(obj) for obj in objects], group)]
 
 
 def broadcast_object_list(object_list, src, group=None):

@@ -25,7 +25,7 @@ def free_ports(n):
 
 
 @case(*(D + n for n in ("init_parallel_env", "ReduceOp", "ReduceOp.SUM", "ReduceOp.MAX", "ReduceOp.MIN", "ReduceOp.PROD",
-                        "all_reduce", "reduce", "all_gather", "broadcast", "scatter", "send", "recv", "barrier", "new_group",
+                        "all_reduce", "reduce", "all_gather", "broadcast", "scatter", "send", "recv", "barrier", "wait", "new_group",
                         "get_group", "ParallelEnv", "get_rank", "get_world_size")),
       *("paddle.DataParallel" + n for n in ("", ".state_dict", ".set_state_dict", ".set_dict", ".load_dict", ".scale_loss",
                                             ".apply_collective_grads", ".init_reducer")))
@@ -46,6 +46,20 @@ def two_ranks():
         if any(one.returncode for one in running):
             raise RuntimeError("a rank failed:\n" + "\n".join(text[-1500:] for text in said))
         return [pickle.loads((pathlib.Path(folder) / str(rank)).read_bytes()) for rank in range(2)]
+
+
+@case(D + "ParallelEnv.device_id", D + "ParallelEnv.dev_id", grad=False)
+def selected_device():
+    """Of a device that is no GPU: on CPUs alone 2.6.2's ParallelEnv lacks the attribute."""
+    before = dict(os.environ)
+    try:
+        os.environ.update(PADDLE_XCCL_BACKEND="npu", FLAGS_selected_npus="3,4")
+        env = dist.ParallelEnv()
+        del os.environ["FLAGS_selected_npus"]
+        return [env.device_type, env.device_id, env.dev_id, dist.ParallelEnv().dev_id]
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 SPAWNS = """

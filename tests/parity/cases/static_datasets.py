@@ -93,3 +93,46 @@ def of_different_lengths():
         dataset.load_into_memory()
         exe.train_from_dataset(main, dataset)
     return trained(run, 2, lod=True)
+
+
+def kept_after(shuffle):
+    """The ids and values of eight samples, sorted, as a program sees them after shuffle(data set), and its size."""
+    paddle.enable_static()
+    try:
+        main, startup, scope = static.Program(), static.Program(), static.Scope()
+        with static.scope_guard(scope), static.program_guard(main, startup), tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "part")
+            with open(path, "w") as f:
+                f.writelines(f"1 {10 + i} 2 {i}.25 {i}.5\n" for i in range(8))
+            ids, x = static.data("ids", [None, 1], "int64", lod_level=1), static.data("x", [None, 2])
+            kept = [static.create_global_var([8, var.shape[1]], 0, var.dtype, persistable=True) for var in (ids, x)]
+            paddle.assign(ids, kept[0])
+            paddle.assign(x, kept[1])
+            exe = static.Executor(paddle.CPUPlace())
+            exe.run(startup)
+            dataset = paddle.distributed.InMemoryDataset()
+            dataset.init(batch_size=8, thread_num=1, use_var=[ids, x])
+            dataset.update_settings(fea_eval=True, candidate_size=100)
+            dataset.set_filelist([path])
+            dataset.load_into_memory()
+            shuffle(dataset)
+            size = dataset.get_memory_data_size()
+            exe.train_from_dataset(main, dataset)
+            found, values = [np.array(scope.find_var(var.name).get_tensor()) for var in kept]
+            return sorted(found.ravel().tolist()), sorted(values.tolist()), size
+    finally:
+        paddle.disable_static()
+
+
+@case("paddle.distributed.InMemoryDataset.slots_shuffle")
+def shuffled_slots():
+    """Ids change places (2.6.2 draws some twice), the other values stay."""
+    ids, values, size = kept_after(lambda dataset: dataset.slots_shuffle(["ids"]))
+    return [set(ids) <= set(range(10, 18)), len(ids), values, size]
+
+
+@case("paddle.distributed.InMemoryDataset.global_shuffle")
+def shuffled_globally():
+    """One process: 2.6.2 ends there for want of servers, and shuffles locally instead."""
+    here = paddle.__name__ == "proa"
+    return kept_after(lambda dataset: dataset.global_shuffle() if here else dataset.local_shuffle())
