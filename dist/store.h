@@ -28,9 +28,10 @@ typedef enum proa__store_answer {
     PROA__STORE_OK,
     PROA__STORE_LATE,
     PROA__STORE_MISSING,
-    PROA__STORE_DEAD,   /* value: i32, a rank that died while others waited */
-    PROA__STORE_GONE,   /* to everybody, id 0; value: i32 rank, u8: it said BYE */
-    PROA__STORE_REFUSED /* a wrong token, or a rank that is here already */
+    PROA__STORE_DEAD,    /* value: i32, a rank that died while others waited */
+    PROA__STORE_GONE,    /* to everybody, id 0; value: i32 rank, u8: it said BYE */
+    PROA__STORE_REFUSED, /* a wrong token, or a rank that is here already */
+    PROA__STORE_EARLIER  /* the server is that of an earlier start of this job, and about to end */
 } proa__store_answer;
 
 enum { PROA__STORE_REQUEST_HEAD = 17, PROA__STORE_REPLY_HEAD = 9, PROA__STORE_MESSAGE_MAX = 64 << 20 };
@@ -57,10 +58,14 @@ void proa__store_server_close(proa__store_server *s, double seconds);
 /* ---- a rank's connection --------------------------------------------------------------- */
 typedef struct proa__store proa__store;
 typedef enum proa__life { PROA__LIFE_HERE, PROA__LIFE_LEFT, PROA__LIFE_DIED } proa__life;
-/* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run. rank
- * −1: an observer, whose end is not reported to ranks. NULL with an error. */
+/* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run, or is
+ * that of an earlier start of the job (the number in the token, "job/start/secret"). rank −1: an observer,
+ * whose end is not reported to ranks. NULL with an error. */
 proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
                                  double timeout);
+/* The same once: *earlier, without an error, says that the server is that of an earlier start. */
+proa__store *proa__store_try(const char *host, int port, const char *token, int rank, int size,
+                             double timeout, bool *earlier);
 void proa__store_close(proa__store *s);
 double proa__store_timeout(const proa__store *s);
 proa_status proa__store_set(proa__store *s, const char *key, const void *value, size_t bytes);

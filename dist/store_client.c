@@ -200,7 +200,8 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
             seconds + SLACK_SECONDS);
     }
     if (!p->value) return proa_fail(PROA_ERR_OUT_OF_MEMORY, "store: no memory for \"%s\"", key);
-    if (p->answer == PROA__STORE_OK || p->answer == PROA__STORE_MISSING) return PROA_OK;
+    if (p->answer == PROA__STORE_OK || p->answer == PROA__STORE_MISSING || p->answer == PROA__STORE_EARLIER)
+        return PROA_OK;
     if (p->answer == PROA__STORE_LATE) {
         proa_fail(PROA_ERR_TIMEOUT, "store: no rank has set \"%s\" within %.3g s; is every rank running?",
                   key, seconds);
@@ -209,7 +210,9 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
                   (int)proa__get_u32(p->value), key);
     } else {
         proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                  "store: refused: the token is not this job's, or rank %d is connected already", s->rank);
+                  "store: refused: the token is not this job's (or of an earlier start of it), or rank %d is "
+                  "connected already",
+                  s->rank);
     }
     proa__free(p->value);
     return proa_error();
@@ -334,7 +337,7 @@ static proa_status reach(proa__store *s, const char *host, int port)
     return PROA_OK;
 }
 
-static proa_status begin(proa__store *s, const char *token)
+static proa_status begin(proa__store *s, const char *token, bool *earlier)
 {
     s->wake = eventfd(0, EFD_CLOEXEC);
     if (s->wake < 0) return proa_fail(PROA_ERR_IO, "store: eventfd: %s", strerror(errno));
@@ -342,13 +345,18 @@ static proa_status begin(proa__store *s, const char *token)
     if (why) return proa_fail(PROA_ERR_UNAVAILABLE, "store: no thread for its answers: %s", strerror(why));
     s->reading = true;
     char rank[4];
+    pending p;
     proa__put_u32(rank, (uint32_t)s->rank);
-    return ask_plainly(s, PROA__STORE_HELLO, token, rank, sizeof rank);
+    PROA_TRY(ask(s, PROA__STORE_HELLO, s->timeout, token, rank, sizeof rank, &p));
+    *earlier = p.answer == PROA__STORE_EARLIER;
+    proa__free(p.value);
+    return PROA_OK;
 }
 
-proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
-                                 double timeout)
+proa__store *proa__store_try(const char *host, int port, const char *token, int rank, int size,
+                             double timeout, bool *earlier)
 {
+    *earlier = false;
     proa__store *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
     *s = (proa__store){.fd = -1, .wake = -1, .rank = rank, .size = size, .timeout = timeout};
@@ -359,8 +367,25 @@ proa__store *proa__store_connect(const char *host, int port, const char *token, 
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&s->lock, NULL);
     s->lives = proa__calloc((size_t)size * sizeof *s->lives);
-    if (s->lives && reach(s, host, port) == PROA_OK && begin(s, token) == PROA_OK) return s;
+    if (s->lives && reach(s, host, port) == PROA_OK && begin(s, token, earlier) == PROA_OK && !*earlier)
+        return s;
     proa__store_close(s);
+    return NULL;
+}
+
+proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
+                                 double timeout)
+{
+    bool earlier;
+    for (double until = proa__monotonic() + timeout;;) {
+        proa__store *s = proa__store_try(host, port, token, rank, size, timeout, &earlier);
+        if (!earlier) return s;
+        if (proa__monotonic() >= until) break;
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    proa_fail(PROA_ERR_TIMEOUT,
+              "store: %s:%d has been served for %.3g s by an earlier start of this job; end its ranks", host,
+              port, timeout);
     return NULL;
 }
 

@@ -168,14 +168,48 @@ static bool same_token(const char *a, const char *b, size_t n)
     return difference == 0;
 }
 
+/* A token, "job/start/secret". */
+typedef struct token_parts {
+    size_t job, secret; /* bytes before the number of the start, and after it */
+    uint64_t start;
+    bool whole;
+} token_parts;
+
+static token_parts parts_of(const char *token, size_t n)
+{
+    token_parts p = {0};
+    const char *slash = memrchr(token, '/', n);
+    const char *before = slash ? memrchr(token, '/', (size_t)(slash - token)) : NULL;
+    if (!before) return p;
+    p.job = (size_t)(before + 1 - token);
+    p.secret = n - (size_t)(slash - token);
+    p.whole = slash > before + 1;
+    for (const char *c = before + 1; c < slash; c++) {
+        p.whole = p.whole && *c >= '0' && *c <= '9';
+        p.start = 10 * p.start + (uint64_t)(*c - '0');
+    }
+    return p;
+}
+
+/* Whether the token is that of a later start of this job. */
+static bool of_later_start(const proa__store_server *s, const char *token, size_t n)
+{
+    size_t own = strlen(s->token);
+    token_parts a = parts_of(s->token, own), b = parts_of(token, n);
+    return a.whole && b.whole && a.job == b.job && a.secret == b.secret && b.start > a.start &&
+           same_token(s->token, token, a.job) &&
+           same_token(s->token + own - a.secret, token + n - b.secret, a.secret);
+}
+
 static void hello(proa__store_server *s, client *c, uint32_t id, const char *key, size_t n, const char *value,
                   size_t bytes)
 {
     bool right = n == strlen(s->token) && same_token(key, s->token, n) && bytes == 4;
+    bool later = !right && of_later_start(s, key, n);
     int rank = right ? (int)proa__get_u32(value) : -1;
     for (uint32_t i = 0; right && rank >= 0 && i < s->n_clients; i++)
         right = !s->clients[i].known || s->clients[i].rank != rank;
-    reply(c, right ? PROA__STORE_OK : PROA__STORE_REFUSED, id, NULL, 0);
+    reply(c, right ? PROA__STORE_OK : later ? PROA__STORE_EARLIER : PROA__STORE_REFUSED, id, NULL, 0);
     c->known = right;
     c->leaving = !right;
     c->rank = rank;

@@ -2,9 +2,9 @@
  * kind of message, dtype and subgroup against sums computed here; calls that do not match; ranks that leave,
  * die or are late. */
 #define _GNU_SOURCE
-#include "core/half.h"
 #include "dist/reduce.h"
 #include "dist_ranks.h"
+#include "dist_values.h"
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -66,6 +66,44 @@ START_TEST(connecting_ends_in_time)
 }
 END_TEST
 
+/* Serves a store of token `token` at a port after `seconds`, in place of another. */
+typedef struct successor {
+    proa__store_server *server;
+    const char *token;
+    int port;
+} successor;
+
+static void *succeed(void *context)
+{
+    successor *s = context;
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    proa__store_server_close(s->server, 0);
+    s->server = proa__store_serve("127.0.0.1", s->port, s->token);
+    ck_assert_msg(s->server != NULL, "%s", proa_error_message());
+    return NULL;
+}
+
+/* A rank that was started again waits for the store of its own start; one that was left behind is refused. */
+START_TEST(store_of_another_start)
+{
+    successor next = {proa__store_serve("127.0.0.1", 0, "a/job/9/x"), "a/job/10/x", 0};
+    pthread_t thread;
+    next.port = proa__store_server_port(next.server);
+    ck_assert_ptr_null(proa__store_connect("127.0.0.1", next.port, "a/job/10/x", 0, 2, 0.2));
+    fails(proa_error(), PROA_ERR_TIMEOUT, "an earlier start of this job");
+    ck_assert_ptr_null(proa__store_connect("127.0.0.1", next.port, "a/job/10/y", 0, 2, 5));
+    fails(proa_error(), PROA_ERR_INVALID_ARGUMENT, "refused");
+    ck_assert_int_eq(pthread_create(&thread, NULL, succeed, &next), 0);
+    proa__store *s = proa__store_connect("127.0.0.1", next.port, "a/job/10/x", 0, 2, 20);
+    ck_assert_msg(s != NULL, "%s", proa_error_message());
+    pthread_join(thread, NULL);
+    ck_assert_ptr_null(proa__store_connect("127.0.0.1", next.port, "a/job/9/x", 1, 2, 5));
+    fails(proa_error(), PROA_ERR_INVALID_ARGUMENT, "of an earlier start");
+    proa__store_close(s);
+    proa__store_server_close(next.server, 0);
+}
+END_TEST
+
 /* Bytes that are no requests end the connection they came by, and nothing else. */
 START_TEST(store_survives_strangers)
 {
@@ -95,42 +133,6 @@ END_TEST
 /* ---- collectives ----------------------------------------------------------------------- */
 
 enum { MOST = 300000 };
-
-static float of(int rank, int64_t i) { return (float)((i * 7 + rank * 13) % 11 - 5); }
-
-static void put(void *data, proa_dtype d, int64_t i, double v)
-{
-    switch (d) {
-    case PROA_F16: ((uint16_t *)data)[i] = proa__f32_to_f16((float)v); break;
-    case PROA_BF16: ((uint16_t *)data)[i] = proa__f32_to_bf16((float)v); break;
-    case PROA_F32: ((float *)data)[i] = (float)v; break;
-    case PROA_F64: ((double *)data)[i] = v; break;
-    case PROA_I8: ((int8_t *)data)[i] = (int8_t)v; break;
-    case PROA_U8: ((uint8_t *)data)[i] = (uint8_t)(int8_t)v; break;
-    case PROA_I16: ((int16_t *)data)[i] = (int16_t)v; break;
-    case PROA_I32: ((int32_t *)data)[i] = (int32_t)v; break;
-    case PROA_BOOL: ((uint8_t *)data)[i] = v > 0; break;
-    default: ((int64_t *)data)[i] = (int64_t)v; break;
-    }
-}
-
-static double reduced(int size, int64_t i, proa_dtype d, proa_reduce_type op)
-{
-    double r = 0;
-    for (int k = 0; k < size; k++) {
-        double v = of(k, i);
-        if (d == PROA_BOOL) v = v > 0;
-        if (d == PROA_U8 && op != PROA_REDUCE_TYPE_SUM && op != PROA_REDUCE_TYPE_PROD) v = (uint8_t)(int8_t)v;
-        if (k == 0) r = v;
-        else if (op == PROA_REDUCE_TYPE_MAX) r = v > r ? v : r;
-        else if (op == PROA_REDUCE_TYPE_MIN) r = v < r ? v : r;
-        else if (op == PROA_REDUCE_TYPE_PROD) r *= v;
-        else r += v;
-    }
-    if (d == PROA_BOOL) return r > 0;
-    if (d == PROA_I8) return (int8_t)(int64_t)r;
-    return op == PROA_REDUCE_TYPE_AVG ? r / size : r;
-}
 
 static void same(const void *a, const void *b, proa_dtype d, int64_t n, const char *what)
 {
@@ -373,6 +375,6 @@ END_TEST
 #define BY_GLOO
 #endif
 
-SUITE("dist_groups", store_keys, connecting_ends_in_time, store_survives_strangers, reduces_two,
-      reduces_three, moves_two, moves_four, tensors_and_tasks, calls_that_differ, a_rank_that_leaves,
-      a_rank_that_is_late, a_rank_that_is_killed, a_rank_that_is_stopped BY_GLOO)
+SUITE("dist_groups", store_keys, connecting_ends_in_time, store_of_another_start, store_survives_strangers,
+      reduces_two, reduces_three, moves_two, moves_four, tensors_and_tasks, calls_that_differ,
+      a_rank_that_leaves, a_rank_that_is_late, a_rank_that_is_killed, a_rank_that_is_stopped BY_GLOO)

@@ -11,16 +11,16 @@ import os
 import pathlib
 import random
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "ranks"))
+import _namespaces as namespaces
+
 RANKS, TIMEOUT, SLACK = 4, 8.0, 5.0
-HUB = "10.77.0.1"  # the store's address, for ranks behind links
-ISOLATED = "PROA_KILLS_ISOLATED"
 
 TRAINING = """
 import os, signal, socket, sys, time
@@ -73,26 +73,8 @@ except (RuntimeError, TimeoutError, ValueError, OSError) as e:
 """
 
 
-def isolate():
-    """Starts this program again in namespaces of its own, and makes a bridge with a link to a namespace for each rank. False
-    without root."""
-    if ISOLATED not in os.environ:
-        if os.geteuid() or not all(map(shutil.which, ("ip", "unshare", "mount"))):
-            return False
-        os.environ[ISOLATED] = "1"
-        os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv])
-    commands = ["mkdir -p /run/netns", "mount -t tmpfs none /run/netns", "mount -t tmpfs none /dev/shm", "ip link set lo up",
-                "ip link add hub type bridge", f"ip addr add {HUB}/24 dev hub", "ip link set hub up"]
-    for r in range(RANKS):
-        commands += [f"ip netns add r{r}", f"ip link add v{r} type veth peer name eth0 netns r{r}", f"ip link set v{r} master hub up",
-                     f"ip -n r{r} addr add {HUB}{r}/24 dev eth0", f"ip -n r{r} link set eth0 up", f"ip -n r{r} link set lo up"]
-    for command in commands:
-        subprocess.run(command.split(), check=True)
-    return True
-
-
 def host(engine):
-    return HUB if engine == "gloo" else "127.0.0.1"
+    return namespaces.HUB if engine == "gloo" else "127.0.0.1"
 
 
 def start(folder, script, incarnation, token, engine, port):
@@ -103,7 +85,7 @@ def start(folder, script, incarnation, token, engine, port):
                "PADDLE_TRAINERS_NUM": str(RANKS), "PROA_TIMEOUT": str(TIMEOUT), "OMP_NUM_THREADS": "1",
                "PROA_SHM": "0" if engine == "gloo" else "1", "PADDLE_CURRENT_ENDPOINT": f"127.0.0.1:{7000 + rank}",
                "PADDLE_TRAINER_ENDPOINTS": ",".join(f"127.0.0.1:{7000 + r}" for r in range(RANKS))}
-        inside = ["ip", "netns", "exec", f"r{rank}"] if engine == "gloo" else []
+        inside = namespaces.at(rank) if engine == "gloo" else []
         with open(folder / f"log.{rank}", "ab") as log:
             ranks.append(subprocess.Popen([*inside, sys.executable, str(script), str(folder)], env=env, stdout=log, stderr=log))
     return ranks
@@ -113,16 +95,12 @@ def serve(core, incarnation, token, engine):
     return core.store_serve(host(engine), 0, f"kills/{incarnation}/{token}")
 
 
-def set_link(rank, state):
-    subprocess.run(["ip", "link", "set", f"v{rank}", state], check=True)
-
-
 def open_sockets():
     """TCP sockets of all namespaces that listen or are connected."""
-    if ISOLATED not in os.environ:
+    if not namespaces.isolated():
         return []
     tables = [pathlib.Path("/proc/net/tcp").read_text()]
-    tables += [subprocess.run(["ip", "netns", "exec", f"r{r}", "cat", "/proc/net/tcp"], check=True, capture_output=True,
+    tables += [subprocess.run([*namespaces.at(r), "cat", "/proc/net/tcp"], check=True, capture_output=True,
                               text=True).stdout for r in range(RANKS)]
     return [f"socket {line.split()[1]}" for table in tables for line in table.splitlines()[1:] if line.split()[3] in ("01", "0A")]
 
@@ -152,7 +130,7 @@ def disturb(rng, folder, ranks, engine):
     wait_for(folder, *(("joins", [victim]) if early else ("ready",)))
     time.sleep(rng.uniform(0, 0.3 if early else 1.2))
     if kind == "drop":
-        set_link(victim, "down")
+        namespaces.set_link(victim, "down")
     elif ranks[victim].poll() is None:
         ranks[victim].send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "cut": signal.SIGUSR1}[kind])
     since = time.monotonic()
@@ -195,7 +173,7 @@ def trial(core, rng, script, references, number):
             process.wait()
         core.store_stop()
         if kind == "drop":
-            set_link(victim, "up")
+            namespaces.set_link(victim, "up")
         problems += left_over(token, shared)
         if not problems:
             ranks = start(folder, script, 1, token, engine, serve(core, 1, token, engine))
@@ -222,7 +200,10 @@ def undisturbed(core, script, engine):
 def main():
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    engines = ["shm", "gloo"] if isolate() else ["shm"]
+    engines = ["shm"]
+    if namespaces.isolated() or namespaces.able():
+        namespaces.isolate(RANKS)
+        engines = ["shm", "gloo"]
     print("seed", seed, "engines:", *engines, flush=True)
     from proa import _core
     rng, bad = random.Random(seed), 0
