@@ -48,7 +48,8 @@ static proa_status number(const char *name, int *out)
     return PROA_OK;
 }
 
-/* Parses "host:port", up to a comma, into job->host and port. False if text has another form. */
+/* Parses "host:port" or "[IPv6]:port", up to a comma, into job->host and port. False if text has another
+ * form. */
 static bool parse_endpoint(proa__job *job, const char *text)
 {
     size_t n = strcspn(text, ",");
@@ -57,18 +58,25 @@ static bool parse_endpoint(proa__job *job, const char *text)
     char *end = NULL;
     long port = strtol(colon + 1, &end, 10);
     if (end != text + n || port < 1 || port > 65535) return false;
-    snprintf(job->host, sizeof job->host, "%.*s", (int)(colon - text), text);
+    int brackets = *text == '[' && colon[-1] == ']';
+    snprintf(job->host, sizeof job->host, "%.*s", (int)(colon - text) - 2 * brackets, text + brackets);
     job->port = (int)port;
     return true;
 }
 
-/* "node[01-04,07],login" -> "node01" */
+/* "rack[1-2]node[01-04,07],login" -> "rack1node01" */
 static void first_host(const char *list, char *host, size_t n)
 {
     size_t used = 0;
-    for (const char *c = list; *c && *c != ',' && *c != ']' && used + 1 < n; c++) {
-        if (*c == '-' && memchr(list, '[', (size_t)(c - list))) break;
-        if (*c != '[') host[used++] = *c;
+    bool inside = false, skipping = false; /* of brackets, all but the first number */
+    for (const char *c = list; *c && (inside || *c != ',') && used + 1 < n; c++) {
+        if (*c == '[' || *c == ']') {
+            inside = *c == '[';
+            skipping = false;
+            continue;
+        }
+        skipping = skipping || (inside && (*c == '-' || *c == ','));
+        if (!skipping) host[used++] = *c;
     }
     host[used] = 0;
 }
