@@ -61,6 +61,14 @@ list(TRANSFORM cuda_emulated_driver PREPEND "${PROJECT_SOURCE_DIR}/devices/cuda/
 set_source_files_properties("${PROJECT_SOURCE_DIR}/devices/cuda/emulate/compiler.cc" PROPERTIES
     COMPILE_DEFINITIONS "EMULATE_CXX=\"${CMAKE_CXX_COMPILER}\";EMULATE_ROOT=\"${PROJECT_SOURCE_DIR}\"")
 
+# Devices of tests/c/test_dist_devices.c: the plug-in's communicators over the emulator's driver and its stand-in for NCCL.
+if(PROA_BUILD_TESTS AND CMAKE_CXX_COMPILER AND NOT CMAKE_CROSSCOMPILING)
+    proa_device(several "${PROJECT_SOURCE_DIR}/tests/devices/several.c" "${PROJECT_SOURCE_DIR}/devices/cuda/communicator.c"
+                        "${PROJECT_SOURCE_DIR}/devices/cuda/emulate/nccl.cc" ${cuda_emulated_driver})
+    target_include_directories(proa_several PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(proa_several PRIVATE proa_flags)
+endif()
+
 # A GPU faults where an access to memory is not aligned to its type; so does what is compiled so.
 set(cuda_emulated_options ${cuda_warnings} -O1 -fsanitize=alignment -fsanitize-undefined-trap-on-error
     "SHELL:-include \"${PROJECT_SOURCE_DIR}/devices/cuda/emulate/cuda.h\"")

@@ -77,6 +77,7 @@ typedef struct watch {
     const char *what;
     char call[96]; /* in words, equal on all ranks */
     double began, until, look, left_at;
+    int left; /* the rank that left first, at left_at */
     bool published;
 } watch;
 
@@ -92,8 +93,8 @@ static proa_status check_lives(watch *w, double now)
         proa__life life = proa__store_life(w->g->devices->store, proa__global_rank(w->g, rank));
         if (life == PROA__LIFE_DIED) return rank_ended(w, rank, "has died");
         if (life == PROA__LIFE_HERE) continue;
-        if (w->left_at == 0) w->left_at = now;
-        if (now > w->left_at + left_grace) return rank_ended(w, rank, "has left the job");
+        if (w->left_at == 0) w->left = rank, w->left_at = now;
+        if (now > w->left_at + left_grace) return rank_ended(w, w->left, "has left the job");
     }
     return PROA_OK;
 }

@@ -58,8 +58,8 @@ void proa__store_server_close(proa__store_server *s, double seconds);
 /* ---- a rank's connection --------------------------------------------------------------- */
 typedef struct proa__store proa__store;
 typedef enum proa__life { PROA__LIFE_HERE, PROA__LIFE_LEFT, PROA__LIFE_DIED } proa__life;
-/* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run, or is
- * that of an earlier start of the job (the number in the token, "job/start/secret"). rank −1: an observer,
+/* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run, or
+ * is that of an earlier start of the job (the number in the token, "job/start/secret"). rank −1: an observer,
  * whose end is not reported to ranks. NULL with an error. */
 proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
                                  double timeout);

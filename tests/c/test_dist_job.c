@@ -1,4 +1,4 @@
-/* A process's place in its job: what is read from the variables of each launcher, which come first, and what is
+/* A process's place in its job: what is read from each launcher's variables, which of them count, and what is
  * missing or wrong. */
 #define _GNU_SOURCE
 #include "core/internal.h"

@@ -123,7 +123,7 @@ def succeeds(folder, script, *options):
 
 
 def errors(folder, ranks, number):
-    """What those ranks' training ended with."""
+    """The errors that ended those ranks' training."""
     return [(folder / f"error.{rank}.{number}").read_text() for rank in ranks]
 
 

@@ -140,7 +140,8 @@ struct event {
     stream *of;
     uint64_t at; // it has come when so much of the stream is done
 };
-std::vector<stream *> streams;
+// Never destroyed, as threads may outlive static objects; ended: streams that events may know.
+std::vector<stream *> &streams = *new std::vector<stream *>, &ended = *new std::vector<stream *>;
 stream *compute, *working; // working: the stream whose work is being done; NULL: none
 
 /* Does a stream's work, in order, until so much of it is done, or until a piece would wait. */
@@ -184,9 +185,11 @@ int stream_create(void **to)
 {
     const char *late = getenv("PROA_EMULATE_LATE");
     stream *s = new stream();
+    pthread_mutex_lock(&lock);
     s->late = (late && !strcmp(late, "compute")) == !compute;
     if (!compute) compute = s;
     streams.push_back(s);
+    pthread_mutex_unlock(&lock);
     *to = s;
     return 0;
 }
@@ -196,8 +199,9 @@ int stream_free(void *s)
     stream *gone = static_cast<stream *>(s);
     work(gone, gone->queued);
     streams.erase(std::find(streams.begin(), streams.end(), gone));
+    ended.push_back(gone);
     pthread_mutex_unlock(&lock);
-    return 0; // its memory stays: events may know it
+    return 0;
 }
 int stream_sync(void *s)
 {
@@ -343,8 +347,10 @@ void emulate_close()
 
 void emulate_poll(void *on, std::function<bool()> step)
 {
+    pthread_mutex_lock(&lock);
     static_cast<stream *>(on)->polled = static_cast<stream *>(on)->late = true;
     queue_piece(static_cast<stream *>(on), std::move(step));
+    pthread_mutex_unlock(&lock);
 }
 
 void emulate_finish()
