@@ -20,7 +20,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "ranks"))
 import _namespaces as namespaces
 
-RANKS, TIMEOUT, SLACK = 4, 8.0, 5.0
+RANKS, STEPS, TIMEOUT, SLACK = 4, int(os.environ.get("PROA_KILL_STEPS", "40")), 8.0, 5.0
 
 TRAINING = """
 import os, signal, socket, sys, time
@@ -28,7 +28,7 @@ import numpy as np
 import proa as paddle
 import proa.distributed as dist
 
-STEPS, folder, rank = 40, sys.argv[1], os.environ["PADDLE_TRAINER_ID"]
+STEPS, folder, rank = int(sys.argv[2]), sys.argv[1], os.environ["PADDLE_TRAINER_ID"]
 
 def cut(number, frame):
     for fd in os.listdir("/proc/self/fd"):
@@ -87,7 +87,7 @@ def start(folder, script, incarnation, token, engine, port):
                "PADDLE_TRAINER_ENDPOINTS": ",".join(f"127.0.0.1:{7000 + r}" for r in range(RANKS))}
         inside = namespaces.at(rank) if engine == "gloo" else []
         with open(folder / f"log.{rank}", "ab") as log:
-            ranks.append(subprocess.Popen([*inside, sys.executable, str(script), str(folder)], env=env, stdout=log, stderr=log))
+            ranks.append(subprocess.Popen([*inside, sys.executable, str(script), str(folder), str(STEPS)], env=env, stdout=log, stderr=log))
     return ranks
 
 
@@ -128,7 +128,7 @@ def disturb(rng, folder, ranks, engine):
     kind, victim = rng.choice(["kill", "stop", "cut", *(["drop"] if engine == "gloo" else [])]), rng.randrange(RANKS)
     early = rng.random() < 0.15  # while ranks still meet
     wait_for(folder, *(("joins", [victim]) if early else ("ready",)))
-    time.sleep(rng.uniform(0, 0.3 if early else 1.2))
+    time.sleep(rng.uniform(0, 0.3 if early else 0.03 * STEPS))
     if kind == "drop":
         namespaces.set_link(victim, "down")
     elif ranks[victim].poll() is None:
