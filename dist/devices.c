@@ -91,10 +91,10 @@ static proa_status check_lives(watch *w, double now)
     for (int i = 0; i < lane_size(w->g, w->l); i++) {
         int rank = member(w->l, i);
         proa__life life = proa__store_life(w->g->devices->store, proa__global_rank(w->g, rank));
-        if (life == PROA__LIFE_DIED) return rank_ended(w, rank, "has died");
         if (life == PROA__LIFE_HERE) continue;
+        if (life != PROA__LIFE_LEFT) return rank_ended(w, rank, proa__life_text(life));
         if (w->left_at == 0) w->left = rank, w->left_at = now;
-        if (now > w->left_at + left_grace) return rank_ended(w, w->left, "has left the job");
+        if (now > w->left_at + left_grace) return rank_ended(w, w->left, proa__life_text(life));
     }
     return PROA_OK;
 }

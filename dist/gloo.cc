@@ -102,8 +102,8 @@ std::string missing(proa__ring *g)
     for (int r = 0; r < g->size; r++) {
         proa__life life = proa__store_life(of(g).store, proa__global_rank(g, r));
         if (life == PROA__LIFE_HERE) continue;
-        text += (text.empty() ? "rank " : ", rank ") + std::to_string(proa__global_rank(g, r)) +
-                (life == PROA__LIFE_DIED ? " has died" : " has left the job");
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(proa__global_rank(g, r)) + " " +
+                proa__life_text(life);
     }
     if (!text.empty()) return text;
     const char *silent = proa__store_silent(of(g).store);

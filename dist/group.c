@@ -215,12 +215,12 @@ static proa_status connect_by_folder(proa__job *job)
         if (colon) {
             *colon = 0;
             int fd = proa__tcp_connect(line, atoi(colon + 1), until);
-            bool earlier = fd < 0;
+            bool again = fd < 0;
             if (fd >= 0) close(fd);
             if (fd >= 0)
                 here.store = proa__store_try(line, atoi(colon + 1), job->token, job->rank, job->size,
-                                             job->timeout, &earlier);
-            if (!earlier) return here.store ? PROA_OK : proa_error();
+                                             job->timeout, &again);
+            if (!again) return here.store ? PROA_OK : proa_error();
         }
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }

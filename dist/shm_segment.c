@@ -52,8 +52,7 @@ static proa_status give_up(proa__shm *s, int whom, proa__life life, const char *
     int rank = s->ranks ? s->ranks[whom] : whom;
     if (life != PROA__LIFE_HERE) {
         proa_fail(PROA_ERR_UNAVAILABLE, "%s: rank %d %s while rank %d waited for it", what, rank,
-                  life == PROA__LIFE_DIED ? "has died" : "has left the job",
-                  s->ranks ? s->ranks[s->rank] : s->rank);
+                  proa__life_text(life), s->ranks ? s->ranks[s->rank] : s->rank);
     } else {
         const char *silent = proa__store_silent(s->store);
         proa_fail(PROA_ERR_TIMEOUT, "%s: rank %d did not come within %.3g s%s%s%s; is every rank calling it?",

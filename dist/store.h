@@ -57,15 +57,22 @@ void proa__store_server_close(proa__store_server *s, double seconds);
 
 /* ---- a rank's connection --------------------------------------------------------------- */
 typedef struct proa__store proa__store;
-typedef enum proa__life { PROA__LIFE_HERE, PROA__LIFE_LEFT, PROA__LIFE_DIED } proa__life;
+typedef enum proa__life {
+    PROA__LIFE_HERE,
+    PROA__LIFE_LEFT,
+    PROA__LIFE_DIED,
+    PROA__LIFE_UNSEEN /* this process, rank 0, has lost the store, which tells of others */
+} proa__life;
+/* The end of a sentence about a rank that is not here: "has died". */
+const char *proa__life_text(proa__life life);
 /* Connects; retries for `timeout` seconds, also the default of all waits, while the server does not run, or
  * is that of an earlier start of the job (the number in the token, "job/start/secret"). rank −1: an observer,
  * whose end is not reported to ranks. NULL with an error. */
 proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
                                  double timeout);
-/* The same once: *earlier, without an error, says that the server is that of an earlier start. */
+/* The same once. *again, without an error: the server is that of an earlier start, or has just ended. */
 proa__store *proa__store_try(const char *host, int port, const char *token, int rank, int size,
-                             double timeout, bool *earlier);
+                             double timeout, bool *again);
 void proa__store_close(proa__store *s);
 double proa__store_timeout(const proa__store *s);
 proa_status proa__store_set(proa__store *s, const char *key, const void *value, size_t bytes);

@@ -41,6 +41,16 @@ struct proa__store {
     _Atomic(uint8_t) *lives; /* proa__life, one a rank */
 };
 
+const char *proa__life_text(proa__life life)
+{
+    switch (life) {
+    case PROA__LIFE_LEFT: return "has left the job";
+    case PROA__LIFE_DIED: return "has died";
+    case PROA__LIFE_UNSEEN: return "cannot be seen, as this rank's connection to the store is gone,";
+    default: return "is here";
+    }
+}
+
 /* ---- reading --------------------------------------------------------------------------- */
 
 static void note_gone(proa__store *s, const char *value, size_t bytes)
@@ -113,6 +123,15 @@ static bool send_request(proa__store *s, proa__store_request request, uint32_t i
     return send_all(s->fd, head, sizeof head) && send_all(s->fd, key, n) && send_all(s->fd, value, bytes);
 }
 
+/* The connection is gone. Rank 0 serves the store, or a launcher that ends with all ranks. */
+static void note_lost(proa__store *s)
+{
+    int first = s->rank == 0 ? 1 : 0, count = s->rank == 0 ? s->size : 1;
+    for (int r = first; r < count; r++)
+        if (atomic_load(&s->lives[r]) == PROA__LIFE_HERE)
+            atomic_store(&s->lives[r], (uint8_t)(r ? PROA__LIFE_UNSEEN : PROA__LIFE_DIED));
+}
+
 static void *read_answers(void *context)
 {
     proa__store *s = context;
@@ -140,9 +159,7 @@ static void *read_answers(void *context)
     pthread_mutex_lock(&s->lock);
     s->lost = true;
     s->no_memory = no_memory;
-    /* rank 0 serves the store, or a launcher that ends with all ranks */
-    if (!atomic_load(&s->closing) && !no_memory && atomic_load(&s->lives[0]) == PROA__LIFE_HERE)
-        atomic_store(&s->lives[0], PROA__LIFE_DIED);
+    if (!atomic_load(&s->closing) && !no_memory) note_lost(s);
     pthread_cond_broadcast(&s->answered);
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -184,13 +201,14 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
     pthread_mutex_lock(&s->lock);
     *p = (pending){.next = s->waiting, .id = ++s->next_id};
     s->waiting = p;
-    if (!s->lost && send_request(s, request, p->id, seconds, key, value, bytes)) await(s, p, seconds);
+    bool sent = !s->lost && send_request(s, request, p->id, seconds, key, value, bytes);
+    if (sent) await(s, p, seconds);
     for (pending **at = &s->waiting; *at; at = &(*at)->next)
         if (*at == p) {
             *at = p->next;
             break;
         }
-    bool was_lost = s->lost;
+    bool was_lost = s->lost || !sent;
     pthread_mutex_unlock(&s->lock);
     if (!p->done) {
         if (was_lost) return lost(s, key);
@@ -337,7 +355,7 @@ static proa_status reach(proa__store *s, const char *host, int port)
     return PROA_OK;
 }
 
-static proa_status begin(proa__store *s, const char *token, bool *earlier)
+static proa_status begin(proa__store *s, const char *token, bool *again)
 {
     s->wake = eventfd(0, EFD_CLOEXEC);
     if (s->wake < 0) return proa_fail(PROA_ERR_IO, "store: eventfd: %s", strerror(errno));
@@ -347,16 +365,22 @@ static proa_status begin(proa__store *s, const char *token, bool *earlier)
     char rank[4];
     pending p;
     proa__put_u32(rank, (uint32_t)s->rank);
-    PROA_TRY(ask(s, PROA__STORE_HELLO, s->timeout, token, rank, sizeof rank, &p));
-    *earlier = p.answer == PROA__STORE_EARLIER;
+    proa_status status = ask(s, PROA__STORE_HELLO, s->timeout, token, rank, sizeof rank, &p);
+    if (status == PROA_ERR_UNAVAILABLE) { /* the server has just ended */
+        proa_clear_error();
+        *again = true;
+        return PROA_OK;
+    }
+    PROA_TRY(status);
+    *again = p.answer == PROA__STORE_EARLIER;
     proa__free(p.value);
     return PROA_OK;
 }
 
 proa__store *proa__store_try(const char *host, int port, const char *token, int rank, int size,
-                             double timeout, bool *earlier)
+                             double timeout, bool *again)
 {
-    *earlier = false;
+    *again = false;
     proa__store *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
     *s = (proa__store){.fd = -1, .wake = -1, .rank = rank, .size = size, .timeout = timeout};
@@ -367,8 +391,7 @@ proa__store *proa__store_try(const char *host, int port, const char *token, int 
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&s->lock, NULL);
     s->lives = proa__calloc((size_t)size * sizeof *s->lives);
-    if (s->lives && reach(s, host, port) == PROA_OK && begin(s, token, earlier) == PROA_OK && !*earlier)
-        return s;
+    if (s->lives && reach(s, host, port) == PROA_OK && begin(s, token, again) == PROA_OK && !*again) return s;
     proa__store_close(s);
     return NULL;
 }
@@ -376,16 +399,18 @@ proa__store *proa__store_try(const char *host, int port, const char *token, int 
 proa__store *proa__store_connect(const char *host, int port, const char *token, int rank, int size,
                                  double timeout)
 {
-    bool earlier;
+    bool again;
     for (double until = proa__monotonic() + timeout;;) {
-        proa__store *s = proa__store_try(host, port, token, rank, size, timeout, &earlier);
-        if (!earlier) return s;
+        proa__store *s = proa__store_try(host, port, token, rank, size, timeout, &again);
+        if (!again) return s;
         if (proa__monotonic() >= until) break;
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
-    proa_fail(PROA_ERR_TIMEOUT,
-              "store: %s:%d has been served for %.3g s by an earlier start of this job; end its ranks", host,
-              port, timeout);
+    proa_fail(
+        PROA_ERR_TIMEOUT,
+        "store: %s:%d has been served for %.3g s by an earlier start of this job, which must end, or by "
+        "what is no store",
+        host, port, timeout);
     return NULL;
 }
 

@@ -369,6 +369,30 @@ END_TEST
 START_TEST(a_rank_that_is_stopped) { process_ends(SIGSTOP, PROA_ERR_TIMEOUT, "rank 1"); }
 END_TEST
 
+/* Rank 0's sockets are cut: it learns nothing of the others any more, and does not wait for the time. */
+START_TEST(rank_0_is_cut_off)
+{
+    char folder[] = "/tmp/proa_dist_XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    pid_t child = fork();
+    if (child == 0) {
+        if (proa_dist_start(.store = folder, .rank = 1, .size = 2, .timeout = 20) == PROA_OK &&
+            !proa_dist_barrier())
+            pause();
+        _exit(1);
+    }
+    fine(proa_dist_start(.store = folder, .rank = 0, .size = 2, .timeout = 20));
+    fine(proa_dist_barrier());
+    for (int fd = 3; fd < 64; fd++) shutdown(fd, SHUT_RDWR);
+    double began = proa__monotonic();
+    fails(proa_dist_barrier(), PROA_ERR_UNAVAILABLE, "this rank's connection to the store is gone");
+    ck_assert_double_lt(proa__monotonic() - began, 5);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    proa_dist_stop();
+}
+END_TEST
+
 #ifdef PROA_HAVE_GLOO
 #define BY_GLOO , reduces_by_gloo, moves_by_gloo
 #else
@@ -377,4 +401,5 @@ END_TEST
 
 SUITE("dist_groups", store_keys, connecting_ends_in_time, store_of_another_start, store_survives_strangers,
       reduces_two, reduces_three, moves_two, moves_four, tensors_and_tasks, calls_that_differ,
-      a_rank_that_leaves, a_rank_that_is_late, a_rank_that_is_killed, a_rank_that_is_stopped BY_GLOO)
+      a_rank_that_leaves, a_rank_that_is_late, a_rank_that_is_killed, a_rank_that_is_stopped,
+      rank_0_is_cut_off BY_GLOO)
