@@ -161,6 +161,10 @@ PROA_API proa_status proa_sync_layer(proa_layer *layer);
  * stays as it is. */
 PROA_API proa_status proa_program_average_gradients(proa_program *p, proa_tensors grads,
                                                     const proa_group *group, int64_t bucket_bytes);
+/* The same, but the average of gradient i is made on rank owners.at[i] of the group alone; on the others
+ * what takes over its name is undefined. */
+PROA_API proa_status proa_program_reduce_gradients(proa_program *p, proa_tensors grads, proa_ints owners,
+                                                   const proa_group *group, int64_t bucket_bytes);
 /* Averages the optimizer's gradients over all ranks, in buckets of one dtype; between backward and step. */
 PROA_API proa_status proa_sync_gradients(proa_optimizer *opt);
 

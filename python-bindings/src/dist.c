@@ -98,20 +98,25 @@ static PyObject *group_end(PyObject *module, PyObject *handle)
     Py_RETURN_NONE;
 }
 
-/* average_gradients(program, gradients, group, bucket_bytes): adds all-reduces of gradients to a program. */
+/* average_gradients(program, gradients, group, bucket_bytes, owners): adds all-reduces of gradients to a
+ * program, or with owners, ranks of the group, reductions to these. */
 static PyObject *average_gradients(PyObject *module, PyObject *args)
 {
     (void)module;
     PROA_SCOPED;
-    PyObject *program, *list, *handle;
+    PyObject *program, *list, *handle, *ranks = Py_None;
     Py_ssize_t bytes;
     proa_tensors grads;
-    if (!PyArg_ParseTuple(args, "O!OOn:average_gradients", &py_program_type, &program, &list, &handle,
-                          &bytes))
+    proa_ints owners;
+    if (!PyArg_ParseTuple(args, "O!OOn|O:average_gradients", &py_program_type, &program, &list, &handle,
+                          &bytes, &ranks))
         return NULL;
     const proa_group *g = PyCapsule_GetPointer(handle, group_name);
     if (!g || !py_to_tensors(list, "gradients", false, &grads)) return NULL;
-    return py_none_or_raise(proa_program_average_gradients(py_program_of(program), grads, g, bytes));
+    proa_program *p = py_program_of(program);
+    if (ranks == Py_None) return py_none_or_raise(proa_program_average_gradients(p, grads, g, bytes));
+    if (!py_to_ints(ranks, "owners", &owners)) return NULL;
+    return py_none_or_raise(proa_program_reduce_gradients(p, grads, owners, g, bytes));
 }
 
 /* ---- messages -------------------------------------------------------------------------- */
@@ -290,7 +295,7 @@ PyMethodDef py_dist_functions[] = {
     {"new_group", new_group, METH_O, "The same of a new group of these ranks."},
     {"group_end", group_end, METH_O, "Ends a group."},
     {"average_gradients", average_gradients, METH_VARARGS,
-     "average_gradients(program, gradients, group, bucket_bytes): where ops make them."},
+     "average_gradients(program, gradients, group, bucket_bytes, owners=None): where ops make them."},
     {"communicate", communicate, METH_VARARGS, "One call of a group."},
     {"task_wait", task_wait, METH_O, "Waits for a task."},
     {"task_done", task_done, METH_O, "Whether it is done."},

@@ -40,7 +40,8 @@ def formula(merged):
 for switches in ({}, {"recompute": True}, {"amp": True, "amp_configs": {"init_loss_scaling": 8.0}},
                  {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 2, "avg": True}}):
     got, types = trained(True, switches)
-    np.testing.assert_allclose(got, formula("gradient_merge" in switches), rtol=1e-6, atol=1e-6, err_msg=str(switches))
+    close = 2e-3 if "amp" in switches else 1e-6  # AMP's products are in float16, the formula's are not
+    np.testing.assert_allclose(got, formula("gradient_merge" in switches), rtol=close, atol=close, err_msg=str(switches))
     at = types.index("c_allreduce_sum")
     assert types[at - 2:at + 2] == ["cast", "scale", "c_allreduce_sum", "cast"], types
     plain, types = trained(False, switches)

@@ -230,12 +230,13 @@ class Fleet:
             raise ValueError("fleet.minimize: call distributed_optimizer first")
         if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
             return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        if get_world_size() > 1 and not is_initialized():
+            init_parallel_env()
         self._static_optimizer = transformed(self.user_defined_optimizer, self._user_defined_strategy)
         result = self._static_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         if get_world_size() > 1:
-            if not is_initialized():
-                init_parallel_env()
-            average_over_ranks(program_of(loss), startup_program or default_startup_program(), self._user_defined_strategy)
+            average_over_ranks(self._static_optimizer, program_of(loss), startup_program or default_startup_program(),
+                               self._user_defined_strategy)
         return result
 
     def _optimizer(self):

@@ -1,15 +1,15 @@
 """Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
-of it, recompute, gradients that travel in float16, mixed precision, gradient merge, averages over the ranks; or DGC or LocalSGD in
-place of these."""
+of it, recompute, gradients that travel in float16, mixed precision, gradient merge, sharding, averages over the ranks; or DGC or
+LocalSGD in place of these."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...fluid.transpiler.collective import HALF_GRADIENT
 from ..group import get_world_size
 from .local_sgd import StaticLocalSGD
+from .static_sharding import ShardedReduce, StaticSharding
 from .switches import check_optimizer, compressed, is_a, local_switch
 
-_MISSING = ("sharding", "pipeline", "tensor_parallel", "qat")
-_ALONE = ("sharding",)  # without effect in a job of one process
+_MISSING = ("pipeline", "tensor_parallel", "qat")
 
 
 def _excluded(words):
@@ -35,8 +35,9 @@ def _amp(optimizer, configs):
     lists = amp.AutoMixedPrecisionLists(configs["custom_white_list"] or None, configs["custom_black_list"] or None,
                                         configs["custom_black_varnames"] or None)
     names = ("init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio",
-             "use_dynamic_loss_scaling", "use_pure_fp16", "use_fp16_guard")
-    return amp.decorate(optimizer, lists, **{name: configs[name] for name in names})
+             "use_dynamic_loss_scaling", "use_pure_fp16")
+    guard = configs["use_pure_fp16"] and configs["use_fp16_guard"]  # O1 converts by its lists alone
+    return amp.decorate(optimizer, lists, use_fp16_guard=guard, **{name: configs[name] for name in names})
 
 
 def _recompute(optimizer, configs):
@@ -124,8 +125,8 @@ class GradientMerge:
 
 def transformed(optimizer, strategy):
     """An optimizer with the meta-optimizers of the strategy's switches around it."""
-    message, alone = strategy._message, get_world_size() < 2
-    missing = [name for name in _MISSING if message.get(name) and not (alone and name in _ALONE)]
+    message, alone, scaled = strategy._message, get_world_size() < 2, None
+    missing = [name for name in _MISSING if message.get(name)]
     if missing:
         raise NotImplementedError(f"fleet.minimize: {', '.join(missing)} of the strategy do not transform static programs; switch "
                                   "them off, or train eagerly")
@@ -144,20 +145,27 @@ def transformed(optimizer, strategy):
     if message.get("fp16_allreduce") and not alone:
         optimizer = HalfGradients(optimizer)
     if message.get("amp"):
-        optimizer = _amp(optimizer, strategy.amp_configs)
+        optimizer = scaled = _amp(optimizer, strategy.amp_configs)
     merge = strategy.gradient_merge_configs
     if message.get("gradient_merge") and merge["k_steps"] > 1:
         optimizer = GradientMerge(optimizer, base, merge["k_steps"], merge["avg"])
     if switch in ("localsgd", "adaptive_localsgd"):
         optimizer = StaticLocalSGD(optimizer, base, strategy)
+    if message.get("sharding") and not alone:
+        optimizer = StaticSharding(optimizer, base, scaled, strategy.sharding_configs)
     return optimizer
 
 
-def average_over_ranks(program, startup, strategy):
+def average_over_ranks(optimizer, program, startup, strategy):
     """Gradients of the program become averages over the ranks, unless the strategy has other means; its startup program gives all
     rank 0's parameters."""
     from ...fluid.transpiler.collective import Collective, GradAllReduce
     from ..group import ParallelEnv
-    env, local = ParallelEnv(), local_switch("fleet.minimize", strategy) is not None
-    made = Collective() if local else GradAllReduce(fuse_grad_size_in_MB=strategy._message.get("fuse_grad_size_in_MB"))
+    env, most = ParallelEnv(), strategy._message.get("fuse_grad_size_in_MB")
+    if local_switch("fleet.minimize", strategy) is not None:
+        made = Collective()
+    elif isinstance(optimizer, StaticSharding):
+        made = ShardedReduce(optimizer, most)
+    else:
+        made = GradAllReduce(fuse_grad_size_in_MB=most)
     made.transpile(startup, program, env.rank, env.trainer_endpoints, env.current_endpoint)

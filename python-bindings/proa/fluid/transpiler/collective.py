@@ -38,13 +38,17 @@ class Collective:
     def _start(self, startup, main):
         """The ring, and rank 0's parameters and buffers for all."""
         others = [e for e in self.endpoints if e != self.current_endpoint]
-        shared = [startup._variable(v.name) for v in main.list_vars() if v.persistable]
+        shared = [startup._variable(name) for name in self._shared(main)]
         with mode.opened(startup._core):
             identity = _core.gen_ring_id(self.current_endpoint, ",".join(others), rank=self.rank)
             _core.init_ring(identity, nranks=self.nranks, rank=self.rank)
             for var in shared:
                 if var is not None:
                     _core.broadcast_(var)
+
+    def _shared(self, main):
+        """The names of what is rank 0's at the start."""
+        return [v.name for v in main.list_vars() if v.persistable]
 
 
 class GradAllReduce(Collective):
@@ -67,8 +71,16 @@ class GradAllReduce(Collective):
         self.fuse_grad_size_in_MB = fuse_grad_size_in_MB
 
     def _change(self, main):
+        self._average(main, [grad for _, grad in self._sent(main)], world())
+
+    @staticmethod
+    def _sent(main):
+        """(parameter, gradient as it travels) of a program."""
         trained = [p for p in main.all_parameters() if p.trainable]
         halves = [main._variable(p.name + HALF_GRADIENT) for p in trained]
         found = [main._variable(p.name + "@GRAD") if half is None else half for p, half in zip(trained, halves)]
-        _core.average_gradients(main._core, [g for g in found if g is not None], world()._handle,
-                                max(1, int(self.fuse_grad_size_in_MB * (1 << 20))))
+        return [(p, grad) for p, grad in zip(trained, found) if grad is not None]
+
+    def _average(self, main, grads, group, owners=None):
+        """Averages over a group where ops make them; owners: the group's ranks that get them, None: all."""
+        _core.average_gradients(main._core, grads, group._handle, max(1, int(self.fuse_grad_size_in_MB * (1 << 20))), owners)

@@ -63,6 +63,7 @@ class _Decorated:
         self._optimizer, self._lists, self._level, self._dtype = optimizer, lists, level, dtype
         self._use_guard, self._scaling = use_guard, scaling
         self._scale = None
+        self.agree = lambda found: found  # makes whether a gradient is not finite the same on all ranks
 
     def __getattr__(self, name):
         return getattr(self._optimizer, name)
@@ -103,7 +104,7 @@ class _Decorated:
         with mode.opened(program_of(pairs[0][0])._core, 2):
             grads = [g for _, g in pairs]  # written in place
             found = _core.check_finite_and_unscale(grads, scale)
-            found = found[0] if isinstance(found, (list, tuple)) else found
+            found = self.agree(found[0] if isinstance(found, (list, tuple)) else found)
             if rules["use_dynamic_loss_scaling"]:
                 good, bad = (make_persistable(unique_name.generate(n), [1], _core.int32, 0) for n in
                              ("good_steps", "bad_steps"))
