@@ -85,3 +85,64 @@ def saved_by_the_first_worker():
             return kept_files, values
     finally:
         paddle.disable_static()
+
+
+@case(*(F + "Fleet." + n for n in ("local_rank", "local_device_ids", "world_device_ids")), grad=False)
+def devices_that_a_launcher_named():
+    found, names = [], ("PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_DEVICE_IDS", "PADDLE_WORLD_DEVICE_IDS")
+    for values in (("3", "0,1", "0,1:2,3"), (None, None, None)):
+        for name, value in zip(names, values):
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        fleet.init(is_collective=True)
+        found.append([str(getattr(fleet.fleet, n)()) for n in ("local_rank", "local_device_ids", "world_device_ids")])
+    return found
+
+
+@case(F + "Fleet.get_loss_scaling", F + "Fleet.amp_init", grad=False)
+def the_scale_of_a_loss():
+    """Parameters stay float32 in O1; runs in float16 are not for CPUs of real Paddle."""
+    paddle.enable_static()
+    try:
+        fleet.init(is_collective=True)
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()):
+            out = paddle.static.nn.fc(paddle.static.data("x", [4, 3]), 2)
+            strategy = fleet.DistributedStrategy()
+            strategy.amp, strategy.amp_configs = True, {"init_loss_scaling": 16.0}
+            fleet.distributed_optimizer(paddle.optimizer.SGD(0.1), strategy)
+            fleet.minimize(paddle.mean(out * out))
+            paddle.static.Executor(paddle.CPUPlace()).run(startup)
+            scale, value = fleet.fleet.get_loss_scaling(), lambda var: np.array(paddle.static.global_scope().find_var(var.name).get_tensor())
+            found = [list(scale.shape), scale.persistable, value(scale), str(fleet.fleet.amp_init(paddle.CPUPlace()))]
+            return found + sorted([list(p.shape), str(value(p).dtype)] for p in main.all_parameters())
+    finally:
+        paddle.disable_static()
+
+
+@case(F + "Fleet.save_inference_model", grad=False)
+def a_model_that_the_first_worker_saved():
+    """2.6.2's does nothing in collective jobs; what it saves by its own function, in another folder's form, computes the same."""
+    paddle.enable_static()
+    try:
+        fleet.init(is_collective=True)
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()), \
+                tempfile.TemporaryDirectory() as folder:
+            x = paddle.static.data("x", [None, 4])
+            out = paddle.static.nn.fc(x, 3, weight_attr=constant(2))
+            fleet.distributed_optimizer(paddle.optimizer.SGD(0.1))
+            fleet.minimize(paddle.mean(out * out))
+            exe, values = paddle.static.Executor(paddle.CPUPlace()), array(2, 4).astype("float32")
+            exe.run(startup)
+            exe.run(main, {"x": values})
+            if paddle.__name__ == "proa":
+                fleet.fleet.save_inference_model(exe, folder, ["x"], [out], main)
+                again, feeds, fetches = importlib.import_module("paddle.fluid").io.load_inference_model(folder, exe)
+            else:
+                paddle.static.save_inference_model(os.path.join(folder, "model"), [x], [out], exe, program=main)
+                again, feeds, fetches = paddle.static.load_inference_model(os.path.join(folder, "model"), exe)
+            return feeds, exe.run(again, {"x": values}, fetches)
+    finally:
+        paddle.disable_static()

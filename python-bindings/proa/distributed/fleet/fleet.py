@@ -40,8 +40,7 @@ class Fleet:
         if strategy is not None and not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"fleet.init: strategy must be a DistributedStrategy, got {type(strategy).__name__}")
         self._role_maker = role_maker
-        if strategy is not None:
-            self._user_defined_strategy = strategy
+        self._user_defined_strategy = DistributedStrategy() if strategy is None else strategy
         self._util._set_role_maker(role_maker)
         if self._is_collective and not mode.building():
             if not is_initialized() and get_world_size() > 1:
@@ -99,16 +98,16 @@ class Fleet:
         return self._maker()._node_num()
 
     def local_rank(self):
-        """This process's number on its machine."""
-        return int(os.getenv("PADDLE_RANK_IN_NODE", "0"))
+        """The launcher's number of this process on its machine: text, None if it set none."""
+        return os.getenv("PADDLE_RANK_IN_NODE")
 
     def local_device_ids(self):
-        """The launcher's devices on this machine."""
-        return _numbers("PADDLE_LOCAL_DEVICE_IDS")
+        """The launcher's devices on this machine: text, numbers joined by commas, or None."""
+        return os.getenv("PADDLE_LOCAL_DEVICE_IDS")
 
     def world_device_ids(self):
-        """The launcher's devices on all machines."""
-        return [[int(i) for i in node.split(",")] for node in os.getenv("PADDLE_WORLD_DEVICE_IDS", "").split(":") if node]
+        """The launcher's devices on all machines: text, the machines' joined by colons, or None."""
+        return os.getenv("PADDLE_WORLD_DEVICE_IDS")
 
     def is_worker(self):
         """Whether this is a worker."""
@@ -358,10 +357,6 @@ def _local_switch(who, strategy, hcg):
 
 def _zeros(n):
     return _core.full([n], 0.0, _core.float32)
-
-
-def _numbers(name):
-    return [int(n) for n in os.getenv(name, "").split(",") if n]
 
 
 def _listed(endpoints, to_string):
