@@ -76,15 +76,19 @@ def training(steps=10, victim=-1, pause=0.02):
     return f"STEPS, VICTIM, PAUSE = {steps}, {victim}, {pause}\n" + TRAINING
 
 
+IPS = ("--ips", ",".join(map(namespaces.address, (0, 1))))
+MASTER = ("--nnodes", "2", "--master", f"{namespaces.address(0)}:7170")
+
+
 def start(folder, script, *options):
     """The launchers of a job, one a host."""
     folder.mkdir()
     path = folder / "script.py"
     path.write_text(script)
-    ips, launchers = ",".join(map(namespaces.address, (0, 1))), []
+    launchers = []
     for host in (0, 1):
         command = [*namespaces.at(host), "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m",
-                   "proa.distributed.launch", "--ips", ips, "--rank", str(host), "--nproc_per_node", str(RANKS_EACH), "--log_dir",
+                   "proa.distributed.launch", "--rank", str(host), "--nproc_per_node", str(RANKS_EACH), "--log_dir",
                    str(folder / f"log.{host}"), *options, str(path), str(folder)]
         env = {**os.environ, "PROA_TIMEOUT": str(TIMEOUT), "PROA_TOKEN": "secret", "OMP_NUM_THREADS": "1"}
         launchers.append(subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
@@ -130,9 +134,9 @@ def errors(folder, ranks, number):
 def killed(base, undisturbed):
     """A rank dies, the second host's last or the one that serves the store; both launchers start again and go on from the
     checkpoint."""
-    for victim in (3, 0):
+    for victim, nodes in ((3, MASTER), (0, IPS)):
         folder = base / f"killed_{victim}"
-        said = succeeds(folder, training(victim=victim), "--max_restart", "1")
+        said = succeeds(folder, training(victim=victim), *nodes, "--max_restart", "1")
         assert "starting all ranks again (1 of 1)" in said, said
         found = errors(folder, (0, 1) if victim == 3 else (2, 3), 0)  # a launcher ends the ranks of its own host
         assert all(f"rank {victim}" in text for text in found), found
@@ -143,7 +147,7 @@ def killed(base, undisturbed):
 def dropped(base):
     """The second host's link drops everything: each rank has an error that names one, in time."""
     folder = base / "dropped"
-    launchers = start(folder, training(steps=100000))
+    launchers = start(folder, training(steps=100000), *MASTER)
     wait_for([folder / f"ready.{rank}" for rank in range(4)])
     namespaces.set_link(1, "down")
     since = time.monotonic()
@@ -161,8 +165,8 @@ def dropped(base):
 def main():
     namespaces.isolate(2)
     base = pathlib.Path(sys.argv[1])
-    succeeds(base / "messages", MESSAGES)
-    succeeds(base / "undisturbed", training())
+    succeeds(base / "messages", MESSAGES, *MASTER)
+    succeeds(base / "undisturbed", training(), *IPS)
     killed(base, weights(base / "undisturbed"))
     print(f"two hosts: messages, two kills and restarts; a dropped link ends all ranks in {dropped(base):.1f} s")
 

@@ -1,13 +1,16 @@
 """Ranks that another launcher has started, told by its variables; torchrun itself, where PyTorch is installed."""
+import json
 import os
 import pathlib
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import proa as paddle
+from proa.distributed.launch.nodes import Meeting
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TORCHRUN = ROOT / ".venv-torch/bin/torchrun"
@@ -74,3 +77,49 @@ def test_torchrun(tmp_path, script):
                            str(tmp_path)], env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert all((tmp_path / f"done.{rank}").exists() for rank in range(2))
+
+
+def says(port, data):
+    """The answer of the launcher at this port to these bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+        s.sendall(data)
+        return s.makefile("rb").readline()
+
+
+def test_launchers_meet():
+    """Three nodes with different numbers of ranks; strangers, and a node that is there already, change nothing."""
+    port, hello = free_port(), {"job": "j", "token": "", "nodes": 3, "node": 1, "ports": [5], "host": ""}
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(Meeting(f"127.0.0.1:{port}", 3, 0, "j", 60).meet, [1], "")
+        last = pool.submit(Meeting(f"127.0.0.1:{port}", 3, 2, "j", 60).meet, [2, 3], "h")
+        with socket.socket() as waits:  # until node 0 listens
+            while waits.connect_ex(("127.0.0.1", port)):
+                pass
+        for stranger in (b"GET / HTTP/1.1\n", b"[" * 100000 + b"\n", b"[]\n", b"\n"):
+            assert says(port, stranger) == b""
+        for wrong, why in (({"job": "k"}, b"another job"), ({"token": "t"}, b"another PROA_TOKEN"), ({"node": 3}, b"node 3 of 3"),
+                           ({"node": 0}, b"node 0 of 3"), ({"nodes": 2}, b"of 2 in a job of 3"), ({"ports": []}, b"no ranks"),
+                           ({"ports": [0]}, b"no ranks"), ({"ports": ["5"]}, b"no ranks"), ({"host": 3}, b"no ranks")):
+            assert why in says(port, json.dumps({**hello, **wrong}).encode() + b"\n")
+        met = [first, pool.submit(Meeting(f"127.0.0.1:{port}", 3, 1, "j", 60).meet, [4], ""), last]
+        nodes, secrets = zip(*(one.result(60) for one in met))
+    assert nodes[0] == nodes[1] == nodes[2] == [["127.0.0.1:1"], ["127.0.0.1:4"], ["h:2", "h:3"]]
+    assert len(set(secrets)) == 1 and len(secrets[0]) == 32
+
+
+def test_launchers_that_do_not_meet(monkeypatch):
+    port = free_port()
+    for node, why in ((0, "have not come to .* in time: 1, 2"), (1, "has not answered in time")):
+        with pytest.raises(SystemExit, match=why):
+            Meeting(f"127.0.0.1:{port}", 3, node, "j", 0.3).meet([1], "")
+    for master, node, why in (("nowhere", 0, "expected host:port"), ("h:1", -1, "--rank is -1"), ("h:1", 3, "0 to 2")):
+        with pytest.raises(SystemExit, match=why):
+            Meeting(master, 3, node, "j", 1)
+    with pytest.raises(SystemExit, match="--master is an address of node 0"):
+        Meeting("192.0.2.1:9", 3, 0, "j", 1).meet([1], "")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(Meeting(f"127.0.0.1:{port}", 2, 0, "j", 5).meet, [1], "")
+        monkeypatch.setenv("PROA_TOKEN", "mine")
+        with pytest.raises(SystemExit, match="refused this node: another job, or another PROA_TOKEN"):
+            Meeting(f"127.0.0.1:{port}", 2, 1, "j", 5).meet([1], "")
+        assert isinstance(first.exception(30), SystemExit)

@@ -13,6 +13,7 @@ import time
 from ... import _core
 from ..._alias import is_installed
 from ..spawn import free_ports, rank_environment
+from .nodes import Meeting
 
 _GRACE = 10  # seconds from SIGTERM to SIGKILL
 
@@ -27,7 +28,7 @@ def _parser():
     add("--log_dir", default="log", help='folder of workerlog.N; "" for none')
     add("--ips", "--cluster_node_ips", default="127.0.0.1", help="addresses of the nodes, with commas between")
     add("--gpus", "--selected_gpus", "--devices", "--xpus", "--npus", default="", help="device numbers, one a rank")
-    add("--master", default="", help="host:port of the first node's store")
+    add("--master", default="", help="host:port at which launchers of --nnodes nodes meet, served by node 0's; with --ips, ranks")
     add("--nnodes", default="1", help="number of nodes")
     add("--rank", "--node_rank", type=int, default=-1, help="number of this node")
     add("--host", default="", help="address of this node")
@@ -44,16 +45,36 @@ def _parser():
     return p
 
 
+def _devices(options):
+    return [d for d in options.gpus.split(",") if d]
+
+
+def _places(options):
+    """(each node's endpoints, one a rank; this node's number; the ranks' secret, "" if this launcher does not know it)"""
+    local = options.nproc_per_node or len(_devices(options)) or len(os.sched_getaffinity(0))
+    hosts, count = [ip for ip in options.ips.split(",") if ip], int(options.nnodes.split(":")[0])
+    if len(hosts) > 1:
+        node = options.rank if options.rank >= 0 else hosts.index(options.host or os.getenv("POD_IP", hosts[0]))
+        return [[f"{host}:{options.start_port + i}" for i in range(local)] for host in hosts], node, ""
+    ports = free_ports(local)
+    if count == 1:
+        return [[f"{hosts[0]}:{port}" for port in ports]], 0, secrets.token_hex(16)
+    if not options.master:
+        raise SystemExit("launch: several nodes need --master, host:port at which their launchers meet, or --ips, the addresses of all of "
+                         "them in the order of their numbers")
+    seconds = float(os.getenv("PROA_TIMEOUT") or 300)
+    nodes, secret = Meeting(options.master, count, options.rank, options.job_id, seconds).meet(ports, options.host)
+    return nodes, options.rank, secret
+
+
 class _Ranks:
     """The processes of this node, once."""
 
     def __init__(self, options, nodes, node, incarnation, token):
+        """nodes: the endpoints of each node's ranks."""
         self.options, self.incarnation = options, incarnation
-        devices = [d for d in options.gpus.split(",") if d]
-        local = options.nproc_per_node or len(devices) or len(os.sched_getaffinity(0))
-        ports = free_ports(local) if len(nodes) == 1 else range(options.start_port, options.start_port + local)
-        endpoints = [f"{host}:{port}" for host in nodes for port in ports]
-        self.first = node * local
+        devices, local, endpoints = _devices(options), len(nodes[node]), sum(nodes, [])
+        self.first = sum(map(len, nodes[:node]))
         self.processes, self.logs = [], []
         self.folder = tempfile.mkdtemp(prefix="proa_launch_")
         self.failure = os.path.join(self.folder, "first")
@@ -76,6 +97,9 @@ class _Ranks:
                 if not self.processes else self.port
             self.port = port
             environment.update(PROA_STORE=f"tcp://127.0.0.1:{port}", PROA_STORE_SERVED="1", PROA_TOKEN=token)
+        elif token:
+            environment.update(PROA_TOKEN=token)
+            environment.pop("PADDLE_MASTER", None)
         elif self.options.master:
             environment["PADDLE_MASTER"] = self.options.master
 
@@ -177,18 +201,13 @@ def main(arguments=None):
     if given:
         raise SystemExit(f"launch: {given[0]} starts a job with parameter servers, which Proa does not have; --nproc_per_node starts "
                          "ranks that train together")
-    nodes = [ip for ip in options.ips.split(",") if ip]
-    count = int(options.nnodes.split(":")[0])
-    if count > 1 and len(nodes) == 1:
-        raise SystemExit("launch: several nodes need --ips, the addresses of all of them in the order of their numbers")
-    node = options.rank if options.rank >= 0 else nodes.index(options.host or os.getenv("POD_IP", nodes[0]))
+    nodes, node, token = _places(options)
     stopped = []
 
     def on_signal(number, frame):
         stopped.append(number)
 
     before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
-    token = secrets.token_hex(16)
     try:
         for incarnation in range(options.max_restart + 1):
             ranks = _Ranks(options, nodes, node, incarnation, token)
