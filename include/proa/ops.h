@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "77ff8f97ddf4e4b7f555f6bbfe4e9f99cdc2f7028dc37d8ee87bc125d3710506"
+#define PROA_TABLE_HASH "1583047a6fd17335eb92accb44e0d8893db3c813f78e8fb09ce6159470b4729d"
 
 #endif

@@ -1,6 +1,6 @@
 /* The INT8 pass runs quantized models on integers: finds the quantization grids of quantizers, fuses products
- * between them with their epilogues (int8_products.c), and lets the ops before a product make integers
- * (int8_requantize.c). May use core and ops. */
+ * between them with their epilogues (int8_products.c, int8_matmul.c), and lets the ops before a product make
+ * integers (int8_requantize.c). May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -156,7 +156,10 @@ static proa_status rewrite(int8_pass *p)
         PROA_TRY(proa__int8_note_grid(p, &p->block->ops[i]));
     }
     for (int32_t i = 0; i < p->block->n_ops; i++)
-        if (p->block->ops[i].args) PROA_TRY(proa__int8_product(p, i));
+        if (p->block->ops[i].args) {
+            PROA_TRY(proa__int8_product(p, i));
+            PROA_TRY(proa__int8_matmul(p, i));
+        }
     return p->n_products ? proa__int8_requantize(p) : PROA_OK;
 }
 

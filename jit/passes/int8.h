@@ -63,6 +63,14 @@ proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr);
 /* ---- int8_products.c ---- */
 /* Replaces the product at `at` and the ops that follow it by an INT8 op, if its operands are on grids. */
 proa_status proa__int8_product(int8_pass *p, int32_t at);
+/* Whether the user's list of op types includes the product. Of convolutions "depthwise_conv2d" alone includes
+ * depthwise ones only. */
+bool proa__int8_is_asked(const int8_pass *p, const proa_instr *instr);
+
+/* ---- int8_matmul.c ---- */
+/* Replaces the matmul at `at`, and a factor that follows it, by an INT8 op, if both operands are activations
+ * on grids. */
+proa_status proa__int8_matmul(int8_pass *p, int32_t at);
 
 /* ---- int8_requantize.c ---- */
 /* Rebuilds the block with INT8 values: the ops before make the integers where they can, and quantize_int8 ops

@@ -44,9 +44,7 @@ static proa_tensor *spread(proa_tensor *t, int64_t n)
 
 /* ---- where a chain starts --------------------------------------------------------------------------- */
 
-/* Whether the user's list of op types includes the product. Of convolutions "depthwise_conv2d" alone includes
- * depthwise ones only. */
-static bool is_asked(const int8_pass *p, const proa_instr *instr)
+bool proa__int8_is_asked(const int8_pass *p, const proa_instr *instr)
 {
     const proa__op_types *types = &p->types;
     const proa_conv2d_args *a = proa__is_op(instr, "conv2d") ? instr->args : NULL;
@@ -142,7 +140,7 @@ static bool take_dequantizer(chain *c)
 static bool begins(int8_pass *p, int32_t at, chain *c, grid *plain)
 {
     proa_tensor *x = NULL, *weight = NULL;
-    if (!p->block->ops[at].args || !is_asked(p, &p->block->ops[at])) return false;
+    if (!p->block->ops[at].args || !proa__int8_is_asked(p, &p->block->ops[at])) return false;
     *c = (chain){.pass = p, .first = at, .last = at, .bias_slot = proa_none, .residual = proa_none};
     if (!is_product(c, &x, &weight)) return false;
     c->x = proa__int8_grid_of(p, x);

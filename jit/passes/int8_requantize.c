@@ -6,6 +6,7 @@
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/int8.h"
+#include "impl/matmul.h"
 #include "impl/pool.h"
 #include "impl/shape.h"
 
@@ -77,6 +78,13 @@ static void round_result(const product *r, const wanted *to)
         if (six < INT8_RANGE) *r->high = (int64_t)(six + 0.5);
     }
     proa__slot_set(r->out, to->handle);
+}
+
+static void round_matmul(proa_matmul_int8_args *a, const wanted *to)
+{
+    a->dtype = (proa_dtype)to->handle->dtype;
+    a->scale *= INT8_RANGE / to->largest;
+    proa__slot_set(&a->out, to->handle);
 }
 
 /* The residual's integers if it was rounded to these anyway, or if others want them and the result is
@@ -227,8 +235,9 @@ static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *
     if (!want || want->next >= 0 || use->kept || w->reads[out->index] || instr->op->n_out != 1)
         return PROA_OK;
     int32_t at = p->first_wanted[out->index];
-    bool done = is_product(instr, &r);
-    if (done) round_result(&r, want);
+    bool done = true;
+    if (is_product(instr, &r)) round_result(&r, want);
+    else if (proa__is_op(instr, "matmul_int8")) round_matmul(instr->args, want);
     else PROA_TRY(pass_on(w, instr, want, &done));
     p->wanted[at].made = done;
     return PROA_OK;

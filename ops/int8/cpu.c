@@ -205,3 +205,16 @@ PROA_KERNEL_PREPARED(linear_int8_cpu, linear_int8, stand_in_prepare, stand_in_re
     PROA_TRY(run_stand_in(s, "linear_fused", &linear));
     return finish(a->out, linear.out, a->outer, a->high);
 }
+
+PROA_KERNEL_PREPARED(matmul_int8_cpu, matmul_int8, stand_in_prepare, stand_in_release)
+{
+    PROA_SCOPED;
+    proa_matmul_args product = {.x = widened(a->x),
+                                .y = widened(a->y),
+                                .transpose_x = a->transpose_x,
+                                .transpose_y = a->transpose_y,
+                                .out = float_result(a->out, a->scale)};
+    if (!product.x || !product.y || !product.out) return proa_error();
+    PROA_TRY(run_stand_in(run->state, "matmul", &product));
+    return finish(a->out, product.out, a->scale, a->high);
+}

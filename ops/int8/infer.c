@@ -1,5 +1,6 @@
 /* Shapes and dtypes of INT8 ops. May use core only. */
 #include "ops/conv/geometry.h"
+#include "ops/matmul/product.h"
 #include "ops/pool/geometry.h"
 #include "impl/int8.h"
 
@@ -85,6 +86,16 @@ proa_status linear_int8_infer(const proa_linear_int8_args *a, proa_linear_int8_m
     PROA_TRY(check_channels(op, "scale", a->scale, a->weight->shape[1]));
     if (!proa__absent(a->bias)) PROA_TRY(check_channels(op, "bias", a->bias, a->weight->shape[1]));
     return check_residual(op, a->residual, &m->out);
+}
+
+proa_status matmul_int8_infer(const proa_matmul_int8_args *a, proa_matmul_int8_metas *m)
+{
+    const char *op = "matmul_int8";
+    PROA_TRY(check_result(op, a->dtype, a->high));
+    if (!is_integer(a->y)) return FAIL(op, "y", "must be I8 or U8, got %s", proa__tensor_text(a->y));
+    PROA_TRY(proa__product_meta(op, a->x, a->y, a->transpose_x, a->transpose_y, &m->out));
+    m->out.dtype = a->dtype;
+    return PROA_OK;
 }
 
 proa_status max_pool2d_int8_infer(const proa_max_pool2d_int8_args *a, proa_max_pool2d_int8_metas *m)

@@ -2,6 +2,7 @@
  * weights are packed once. May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/conv/onednn_layout.h"
+#include "ops/matmul/onednn_product.h"
 #include "impl/int8.h"
 
 /* The tensors of an INT8 product, and what follows it. */
@@ -12,15 +13,19 @@ typedef struct int8_task {
     int scale_mask;
 } int8_task;
 
-#define INT8_TASK(a)                                                                \
-    ((int8_task){.x = (a)->x,                                                       \
-                 .weight = (a)->weight,                                             \
-                 .scale = (a)->scale,                                               \
-                 .bias = (a)->bias,                                                 \
-                 .out = (a)->out,                                                   \
-                 .tail = PROA__EPILOGUE(a),                                         \
-                 .after = {(a)->outer, (a)->dtype == PROA_U8 ? 0 : -128, (a)->high, \
-                           (a)->dtype == PROA_U8 || ((a)->dtype == PROA_I8 && (a)->high < 127)}})
+/* Requantization of an op that multiplies its sums by `factor`. */
+#define REQUANTIZE(a, factor)                                                       \
+    ((proa__dnnl_requantize){(factor), (a)->dtype == PROA_U8 ? 0 : -128, (a)->high, \
+                             (a)->dtype == PROA_U8 || ((a)->dtype == PROA_I8 && (a)->high < 127)})
+
+#define INT8_TASK(a)                        \
+    ((int8_task){.x = (a)->x,               \
+                 .weight = (a)->weight,     \
+                 .scale = (a)->scale,       \
+                 .bias = (a)->bias,         \
+                 .out = (a)->out,           \
+                 .tail = PROA__EPILOGUE(a), \
+                 .after = REQUANTIZE(a, (a)->outer)})
 
 /* CPUs without VNNI saturate sums of two byte products at 16 bits; unsigned bytes of at most 127, as the pass
  * makes them, are safe. */
@@ -168,4 +173,29 @@ static proa_status linear_prepare(const void *args, void **state)
 PROA_KERNEL_PREPARED(linear_int8_onednn, linear_int8, linear_prepare, proa__dnnl_release)
 {
     return run_task(run, a, &INT8_TASK(a), linear_prepare);
+}
+
+/* ---- product of activations ---------------------------------------------------------------------- */
+
+static proa_status matmul_prepare(const void *args, void **state)
+{
+    const proa_matmul_int8_args *a = args;
+    if (!sums_exactly(a->x) || a->y->dtype != PROA_I8)
+        return proa_decline("this CPU multiplies no signed bytes, or y is unsigned");
+    matmul_product p = PRODUCT_MATMUL(a);
+    if (!proa__dnnl_product_suits(&p)) return proa_decline("empty, or operands' rows are not contiguous");
+    const proa__epilogue none = {.residual = proa_none};
+    const proa__dnnl_requantize after = REQUANTIZE(a, a->scale);
+    proa__dnnl_product_form form = {.dtypes = {(proa_dtype)a->x->dtype, PROA_I8, a->dtype}};
+    proa__dnnl_build b;
+    bool ok = proa__dnnl_begin(&b, product_work(&p)) &&
+              proa__dnnl_post_ops(&b, &none, 0, NULL, NULL, &after) &&
+              proa__dnnl_describe_product(&b, &p, &form) && !proa__dnnl_is_reference(&b);
+    return proa__dnnl_finish(&b, ok, state);
+}
+
+PROA_KERNEL_PREPARED(matmul_int8_onednn, matmul_int8, matmul_prepare, proa__dnnl_release)
+{
+    void *data[] = {a->x->data, a->y->data, a->out->data};
+    return proa__dnnl_run(run->state, a, matmul_prepare, data);
 }

@@ -34,5 +34,11 @@ def linear_int8(x, weight, scale, bias, residual, activation, alpha, beta, outer
     return _finished(y, scale, bias, residual, activation, alpha, beta, outer, high, dtype)
 
 
+def matmul_int8(x, y, transpose_x=False, transpose_y=False, scale=1.0, high=127, dtype="F32"):
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    x, y = np.swapaxes(x, -1, -2) if transpose_x else x, np.swapaxes(y, -1, -2) if transpose_y else y
+    return _finished(x @ y, scale, None, None, "none", 0.0, 0.0, 1.0, high, dtype)
+
+
 def max_pool2d_int8(x, **options):
     return matrix.loaded("pool", "reference").max_pool2d(x.astype(np.float32), **options).astype(x.dtype)

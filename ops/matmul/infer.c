@@ -65,10 +65,9 @@ static proa_status batch_dims(const char *op, const proa_tensor *x, int core_x, 
     return PROA_OK;
 }
 
-static proa_status product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool tx, bool ty,
-                                proa_meta *m)
+proa_status proa__product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool tx, bool ty,
+                               proa_meta *m)
 {
-    PROA_TRY(same_dtype(op, "y", y, x));
     PROA_TRY(check_rank(op, "x", x, 1, PROA_MAX_DIMS));
     PROA_TRY(check_rank(op, "y", y, 1, PROA_MAX_DIMS));
     bool row = x->ndim == 1, column = y->ndim == 1;
@@ -80,6 +79,13 @@ static proa_status product_meta(const char *op, const proa_tensor *x, const proa
     if (!row) m->shape[m->ndim++] = x->shape[tx ? x->ndim - 1 : x->ndim - 2];
     if (!column) m->shape[m->ndim++] = y->shape[ty ? y->ndim - 2 : y->ndim - 1];
     return PROA_OK;
+}
+
+static proa_status product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool tx, bool ty,
+                                proa_meta *m)
+{
+    PROA_TRY(same_dtype(op, "y", y, x));
+    return proa__product_meta(op, x, y, tx, ty, m);
 }
 
 proa_status matmul_infer(const proa_matmul_args *a, proa_matmul_metas *m)

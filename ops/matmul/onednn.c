@@ -1,7 +1,6 @@
 /* Matrix products through oneDNN's matmul primitive: float32, bfloat16 and float16 where the CPU has them,
  * operands read in place through their strides. May use core and kernels only. */
-#include "kernels/onednn.h"
-#include "ops/matmul/product.h"
+#include "ops/matmul/onednn_product.h"
 
 /* Below these many multiply-adds the smaller fixed cost of OpenBLAS and of the portable kernel wins. */
 #define SMALL_WORK_F32 200000.0
@@ -23,18 +22,24 @@ static bool put_dims(const matmul_product *p, const int64_t *strides, int64_t *d
     return true;
 }
 
-static bool suits(const matmul_product *p)
+bool proa__dnnl_product_suits(const matmul_product *p)
 {
     if (p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0 || p->batch_dims > 3) return false;
-    if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
-    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1)
-        return false;
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
-/* packs: y may take the layout that the primitive prefers. tail: NULL without an epilogue. */
-static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__epilogue *tail)
+static bool suits(const matmul_product *p)
 {
+    if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
+    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1)
+        return false;
+    return proa__dnnl_product_suits(p);
+}
+
+bool proa__dnnl_describe_product(proa__dnnl_build *b, const matmul_product *p,
+                                 const proa__dnnl_product_form *form)
+{
+    const proa_dtype *dtypes = form->dtypes;
     int n = p->batch_dims + 2;
     int64_t dims[3][5], strides[3][5], bias_dims[5] = {1, 1, 1, 1, 1};
     int64_t bias_strides[5];
@@ -48,21 +53,27 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
     dims[2][n - 2] = p->m, dims[2][n - 1] = p->n, strides[2][n - 2] = p->out_rs;
     strides[2][n - 1] = 1;
     bias_dims[n - 1] = p->n, bias_strides[n - 1] = 1;
-    bool ok = !tail || proa__dnnl_post_ops(b, tail, n, dims[2], strides[2], NULL);
+    bool ok = !form->tail || proa__dnnl_post_ops(b, form->tail, n, dims[2], strides[2], NULL);
     int first = b->n_args;
-    ok = ok && proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], p->dtype)) &&
-         proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], p->dtype)) &&
-         proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], p->dtype)) &&
+    ok = ok && proa__dnnl_add(b, DNNL_ARG_SRC, false, proa__dnnl_md(n, dims[0], strides[0], dtypes[0])) &&
+         proa__dnnl_add(b, DNNL_ARG_WEIGHTS, false, proa__dnnl_md(n, dims[1], strides[1], dtypes[1])) &&
+         proa__dnnl_add(b, DNNL_ARG_DST, true, proa__dnnl_md(n, dims[2], strides[2], dtypes[2])) &&
          (!p->has_add ||
           proa__dnnl_add(b, DNNL_ARG_BIAS, false, proa__dnnl_md(n, bias_dims, bias_strides, p->dtype)));
     const proa__dnnl_arg *at = &b->args[first];
-    dnnl_memory_desc_t any = ok && packs ? proa__dnnl_md_any(n, dims[1], p->dtype) : NULL;
-    ok = ok && (any || !packs) &&
+    dnnl_memory_desc_t any = ok && form->packs ? proa__dnnl_md_any(n, dims[1], p->dtype) : NULL;
+    ok = ok && (any || !form->packs) &&
          dnnl_matmul_primitive_desc_create(&b->desc, proa__dnnl_engine(), at[0].user,
-                                           packs ? any : at[1].user, p->has_add ? at[3].user : NULL,
+                                           form->packs ? any : at[1].user, p->has_add ? at[3].user : NULL,
                                            at[2].user, b->attr) == dnnl_success;
     if (any) dnnl_memory_desc_destroy(any);
     return ok;
+}
+
+static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, const proa__epilogue *tail)
+{
+    proa__dnnl_product_form form = {{p->dtype, p->dtype, p->dtype}, packs, tail};
+    return proa__dnnl_describe_product(b, p, &form);
 }
 
 static proa_status prepare(const matmul_product *p, void **state)

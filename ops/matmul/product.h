@@ -30,6 +30,9 @@ typedef struct matmul_product {
 /* The product of x and y into out; a 1-D x is a row, a 1-D y a column, and batch dims broadcast. */
 matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
                              const proa_tensor *out);
+/* Shape of that product, and x's dtype. */
+proa_status proa__product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool transpose_x,
+                               bool transpose_y, proa_meta *m);
 /* Like proa__product, but out is [..., m, heads, n], with the rows before the last batch dim, for kernels
  * that use out_rs; sets `odd` where strides cannot express that. */
 matmul_product proa__product_swapped(const proa_tensor *x, const proa_tensor *y, bool transpose_x,

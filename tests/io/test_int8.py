@@ -106,6 +106,57 @@ def test_answers_as_the_simulation(tmp_path, name):
     assert away.mean() <= 3e-3 and away.max() <= 0.02, (away.mean(), away.max())
 
 
+class Attention(nn.Layer):
+    """Products of activations: of either sign, of probabilities, and with x transposed."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (paddle.transpose(paddle.reshape(f(x), [-1, 12, 2, 8]), [0, 2, 1, 3]) for f in (self.q, self.k, self.v))
+        heads = paddle.matmul(nn.functional.softmax(paddle.matmul(q, k, transpose_y=True) * 0.35), v)
+        x = self.out(paddle.reshape(paddle.transpose(heads, [0, 2, 1, 3]), [-1, 12, 16]))
+        return paddle.matmul(x, x, transpose_x=True)
+
+
+def quantized_attention(folder):
+    """Attention by PostTrainingQuantization, in either layout; an input."""
+    from proa.static.quantization import PostTrainingQuantization
+    paddle.seed(3)
+    net = Attention()
+    net.eval()
+    paddle.jit.save(net, str(folder / "float"), input_spec=[InputSpec([None, 12, 16], "float32", "x")])
+    x = np.random.RandomState(1).randn(16, 12, 16).astype("float32")
+    paddle.enable_static()
+    try:
+        for onnx_format in (False, True):
+            quantizer = PostTrainingQuantization(
+                executor=paddle.static.Executor(), scope=paddle.static.global_scope(), model_dir=str(folder),
+                model_filename="float.pdmodel", params_filename="float.pdiparams", algo="abs_max", batch_size=4,
+                sample_generator=lambda: ([row] for row in x), quantizable_op_type=["mul", "matmul_v2"], onnx_format=onnx_format)
+            quantizer.quantize()
+            quantizer.save_quantized_model(str(folder / str(onnx_format)), "net.pdmodel", "net.pdiparams")
+    finally:
+        paddle.disable_static()
+    return x
+
+
+def test_products_of_activations(tmp_path):
+    """Attention's two products, with the factor between them, and one with x transposed run on integers."""
+    x = quantized_attention(tmp_path)
+    for layout in ("False", "True"):
+        prefix = str(tmp_path / layout / "net")
+        want, _ = predicted(prefix, x, False)
+        have, ops = predicted(prefix, x, True)
+        counts = collections.Counter(ops)
+        assert counts["matmul_int8"] == 3 and counts["linear_int8"] == 4 and not counts["matmul"] and not counts["scale"], ops
+        away = np.abs(have - want) / np.abs(want).max()
+        assert away.mean() <= 3e-3 and away.max() <= 0.02, (away.mean(), away.max())
+        _, ops = predicted(prefix, x, True, types={"conv2d"})
+        assert "matmul_int8" not in ops and "matmul" in ops
+
+
 def test_is_asked_for(tmp_path):
     """Without the switch, and without passes, the model stays a simulation; a pass that is left out stays out."""
     prefix, x = saved(tmp_path, Chain)

@@ -56,6 +56,17 @@ typedef struct proa_linear_int8_args {
     proa_tensor *out;
 } proa_linear_int8_args;
 
+typedef struct proa_matmul_int8_args {
+    proa_tensor *x;
+    proa_tensor *y;
+    bool transpose_x;
+    bool transpose_y;
+    double scale;
+    int64_t high;
+    proa_dtype dtype;
+    proa_tensor *out;
+} proa_matmul_int8_args;
+
 typedef struct proa_max_pool2d_int8_args {
     proa_tensor *x;
     proa_ints kernel_size;
@@ -130,6 +141,22 @@ PROA_API proa_tensor *proa_linear_int8_opt(proa_tensor *x, proa_tensor *weight, 
 #define PROA_X_linear_int8_(x, weight, scale, bias, residual, ...) \
     proa_linear_int8_opt((x), (weight), (scale), (bias), (residual), PROA_LITERAL(proa_linear_int8_opts){._ \
     = 0, __VA_ARGS__})
+
+/* scale · (x @ y) of integers, float32 or, rounded, an integer.
+ * (Tensor x, Tensor y, bool transpose_x = false, bool transpose_y = false, float scale = 1.0, int high = 127,
+ * dtype dtype = F32) -> (Tensor out) */
+typedef struct proa_matmul_int8_opts {
+    char _;
+    bool transpose_x; /* default false */
+    bool transpose_y; /* default false */
+    double scale; /* default 1.0 */
+    int64_t high; /* default 127 */
+    proa_dtype dtype; /* default F32 */
+} proa_matmul_int8_opts;
+PROA_API proa_tensor *proa_matmul_int8_opt(proa_tensor *x, proa_tensor *y, proa_matmul_int8_opts opts);
+#define proa_matmul_int8(...) PROA_X_matmul_int8_(__VA_ARGS__, )
+#define PROA_X_matmul_int8_(x, y, ...) \
+    proa_matmul_int8_opt((x), (y), PROA_LITERAL(proa_matmul_int8_opts){._ = 0, __VA_ARGS__})
 
 /* max_pool2d of integers.
  * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, data_format
