@@ -50,8 +50,6 @@ def refusal(case):
         return f"{case['level']}+pp_degree"
     if case["level"] == "p_g_os" and (case["optimizer"] == "lamb" or case["clip"] == "norm"):
         return f"{'ClipGradByNorm' if case['clip'] == 'norm' else 'Lamb'}+p_g_os"
-    if case["mp"] > 1 and case["optimizer"] == "lamb":
-        return "Lamb+mp_degree"
     return ""
 
 

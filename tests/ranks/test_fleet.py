@@ -88,7 +88,9 @@ def joined(steps, make, degrees):
 
 TEST = MODEL + """
 for make in (lambda net: paddle.optimizer.Momentum(0.2, parameters=net.parameters(), grad_clip=clip()),
-             lambda net: paddle.optimizer.AdamW(0.01, parameters=net.parameters(), weight_decay=0.01, grad_clip=clip())):
+             lambda net: paddle.optimizer.AdamW(0.01, parameters=net.parameters(), weight_decay=0.01, grad_clip=clip()),
+             lambda net: paddle.optimizer.Lamb(0.01, epsilon=1e-4, parameters=net.parameters(), exclude_from_weight_decay_fn=lambda p: p.ndim < 2),
+             lambda net: paddle.fluid.optimizer.LarsMomentum(1.0, 0.9, 0.05, 0.01, parameter_list=net.parameters(), grad_clip=clip())):
     whole, want = alone(20, make)
     net, got, hcg = joined(20, make, DEGREES)
     np.testing.assert_allclose(got, want, rtol=2e-5)

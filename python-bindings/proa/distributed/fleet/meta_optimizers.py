@@ -2,9 +2,10 @@
 ranks, clip by norms over model-parallel ranks, and divide states over the sharding group."""
 from ... import _core
 from .. import communication as _c
-from ..sharding.clip import ModelSquares, clip_over_ranks, refuse_norms, summed
+from ..sharding.clip import ModelSquares, clip_over_ranks, refuse_line_search, summed
 from ..sharding.exchange import agree_on_gradients, average
 from ..sharding.group_sharded import deal_out, scaled_together
+from ..sharding.layer_rates import rates_over_ranks
 from ..sharding.whole_states import joined, only_of
 
 
@@ -26,8 +27,9 @@ class HybridParallelOptimizer:
         self._owner = None
         if hcg.get_check_parallel_group().nranks > 1:
             model = ModelSquares(optimizer._all_parameters())
-            refuse_norms("distributed_optimizer", optimizer, model, "mp_degree")
+            refuse_line_search("distributed_optimizer", optimizer, model, "mp_degree")
             clip_over_ranks(optimizer, _total_over(hcg, model), model)
+            rates_over_ranks(optimizer, model)
         if hcg.get_sharding_parallel_world_size() > 1:
             self._deal_out()
 

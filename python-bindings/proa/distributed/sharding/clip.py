@@ -5,7 +5,12 @@ from ...nn.clip import ClipGradByGlobalNorm, ClipGradByNorm
 from .. import communication as _c
 from ..group import get_group
 
-NORMS = ("Lamb", "LarsMomentum", "LBFGS")  # optimizers whose steps need norms of whole parameters
+NORMS = ("Lamb", "LarsMomentumOptimizer", "LBFGS")  # optimizers whose steps need norms of whole parameters
+
+
+def needs_norms(optimizer):
+    """The name of the class among NORMS that an optimizer is of, or None."""
+    return next((cls.__name__ for cls in type(optimizer).__mro__ if cls.__name__ in NORMS), None)
 
 
 def squares(grads):
@@ -99,12 +104,11 @@ def _scaled(params_grads, wanted, most):
     return [(p, done.get(id(p), g)) for p, g in params_grads if g is not None]
 
 
-def refuse_norms(who, optimizer, model, switch):
-    """Refuses an optimizer whose steps need norms of whole parameters, which tensor parallelism divides."""
-    name = type(optimizer).__name__
-    if model.groups and name in NORMS:
-        raise NotImplementedError(f"{who}: {name} needs norms of whole parameters, of which tensor parallelism ({switch}) gives each "
-                                  f"rank a part; use another optimizer than {', '.join(NORMS)}, or no tensor parallelism")
+def refuse_line_search(who, optimizer, model, switch):
+    """Refuses LBFGS with parameters that tensor parallelism divides: its search takes products of whole ones."""
+    if model.groups and needs_norms(optimizer) == "LBFGS":
+        raise NotImplementedError(f"{who}: LBFGS searches along whole parameters, of which tensor parallelism ({switch}) gives each rank a "
+                                  "part; use another optimizer, or no tensor parallelism")
 
 
 def clip_over_ranks(optimizer, total_of, model):

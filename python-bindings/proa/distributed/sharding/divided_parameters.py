@@ -5,7 +5,7 @@ from ...framework.parameter import Parameter
 from ...nn.clip import ClipGradByNorm
 from .. import communication as _c
 from ..parallel import WrappedLayer
-from .clip import NORMS, ModelSquares, clip_over_ranks, summed
+from .clip import ModelSquares, clip_over_ranks, needs_norms, summed
 from .exchange import agree_on_gradients, average, start_equal
 from .whole_states import owner_of
 
@@ -106,10 +106,10 @@ class DividedOptimizer:
     """Another optimizer on the slices of divided parameters."""
 
     def __init__(self, optimizer, layer):
-        who = type(optimizer).__name__
+        who = needs_norms(optimizer)
         clips = [optimizer._grad_clip, *(g["grad_clip"] for g in optimizer._param_groups if isinstance(g, dict))]
         by_norm = any(isinstance(clip, ClipGradByNorm) for clip in clips)
-        if who in NORMS or by_norm:
+        if who or by_norm:
             raise NotImplementedError(f"group_sharded_parallel: {'ClipGradByNorm' if by_norm else who} needs norms of "
                                       "whole parameters, which level 'p_g_os' divides; use level 'os_g'")
         if optimizer._accumulators:

@@ -6,7 +6,8 @@ from ...nn.layer.layers import Layer
 from .. import communication as _c
 from ..group import group_of
 from ..parallel import WrappedLayer
-from .clip import ModelSquares, clip_over_ranks, refuse_norms, summed
+from .clip import ModelSquares, clip_over_ranks, refuse_line_search, summed
+from .layer_rates import rates_over_ranks
 from .divided_parameters import DividedOptimizer, DividedParameters
 from .exchange import agree_on_gradients, average, start_equal
 from .whole_states import joined, only_of
@@ -44,11 +45,12 @@ class GroupShardedOptimizer:
         if self._all and isinstance(self._all[0], dict):
             raise ValueError("group_sharded_parallel: an optimizer with parameter groups is not divided; give it one list")
         model = ModelSquares(self._all)
-        refuse_norms("group_sharded_parallel", optimizer, model, "mp_degree")
+        refuse_line_search("group_sharded_parallel", optimizer, model, "mp_degree")
         self._owners = deal_out(self._all, group.nranks)
         mine = [p for p, owner in zip(self._all, self._owners) if owner == group.rank]
         optimizer._parameter_list = optimizer._param_groups = mine
         clip_over_ranks(optimizer, lambda params_grads: summed(model(params_grads), group), model)
+        rates_over_ranks(optimizer, model)
 
     def __getattr__(self, name):
         return getattr(self._inner_opt, name)

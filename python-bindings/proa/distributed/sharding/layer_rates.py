@@ -1,0 +1,95 @@
+"""Steps of LAMB and LARS, whose rate in each parameter depends on norms of the whole of it, where tensor parallelism gives each rank
+a part."""
+import math
+
+from ... import _core
+from ..group import get_group
+from .clip import split_group, squares, summed
+
+
+class _Lamb:
+    """As ops/optimizer/formulas.h has it; the direction's norm is the second one."""
+
+    def __init__(self, optimizer, batch, param, grad, states):
+        self.decay, beta1, beta2, epsilon, always = optimizer._numbers(batch)
+        self.param, self.adapts = param, self.decay > 0 or always
+        m, v, pow1, pow2 = states
+        _core.assign_to(_core.add(_core.scale(m, beta1), _core.scale(grad, 1 - beta1)), m)
+        _core.assign_to(_core.add(_core.scale(v, beta2), _core.scale(_core.multiply(grad, grad), 1 - beta2)), v)
+        root = _core.scale(_core.sqrt(_core.scale(v, 1 / (1 - float(pow2)))), 1.0, epsilon)
+        adam = _core.divide(_core.scale(m, 1 / (1 - float(pow1))), root)
+        self.measured = _core.add(adam, _core.scale(param, self.decay))
+        for power, beta in ((pow1, beta1), (pow2, beta2)):
+            _core.assign_to(_core.scale(power, beta), power)
+
+    def update(self, rate, own, other):
+        """own, other: the norms of the parameter and of what was measured."""
+        ratio = own / other if self.adapts and own > 0 and other > 0 else 1.0
+        _core.assign_to(_core.subtract(self.param, _core.scale(self.measured, rate * ratio)), self.param)
+
+
+class _Lars:
+    """As lars_momentum in ops/composed/steps.c has it; the gradient's norm is the second one."""
+
+    def __init__(self, optimizer, batch, param, grad, states):
+        self.optimizer, self.param, self.measured, (self.velocity,) = optimizer, param, grad, states
+        self.attributes = optimizer._attributes(param)
+
+    def update(self, rate, own, other):
+        """own, other: the norms of the parameter and of what was measured."""
+        given = self.attributes
+        decay = given["lars_weight_decay"][0]
+        if decay > 0 and own > 0 and other > 0:
+            rate *= given["lars_coeff"] * own / (other + decay * own + given["epsilon"])
+        direction = _core.add(self.measured, _core.scale(self.param, decay))
+        _core.assign_to(_core.add(_core.scale(self.velocity, given["mu"]), _core.scale(direction, rate)), self.velocity)
+        _core.assign_to(_core.subtract(self.param, self.velocity), self.param)
+
+
+_STEPS = {"Lamb": _Lamb, "LarsMomentumOptimizer": _Lars}
+
+
+def _part(batch, grads, at):
+    """A batch of some of its parameters, and their gradients."""
+    part = type(batch)(batch.rate, batch.extra, batch.dtype)
+    part.at, part.params = [batch.at[i] for i in at], [batch.params[i] for i in at]
+    part.masters = [batch.masters[i] for i in at] if batch.masters else []
+    part.states = [[slot[i] for i in at] for slot in batch.states]
+    return part, [grads[i] for i in at]
+
+
+def rates_over_ranks(optimizer, model):
+    """Makes the norms in an optimizer's steps be over the ranks that have parts of a parameter; model is a ModelSquares."""
+    step = next((_STEPS[cls.__name__] for cls in type(optimizer).__mro__ if cls.__name__ in _STEPS), None)
+    if step is None or not model.groups:
+        return
+    whole = optimizer._apply
+
+    def apply(batch, grads, rate):
+        if optimizer._skip is not None and bool(optimizer._skip):
+            return
+        groups = [split_group(p) for p in batch.params]
+        alike = [i for i, group in enumerate(groups) if group is None]
+        if alike:
+            whole(*_part(batch, grads, alike), rate)
+        for group in model.groups:
+            at = [i for i, id in enumerate(groups) if id == group.id]
+            if at:
+                _step_of_parts(optimizer, step, get_group(group.id), *_part(batch, grads, at), float(rate))
+
+    optimizer._apply = apply
+
+
+def _step_of_parts(optimizer, step, group, batch, grads, rate):
+    """Updates parameters that are divided among a group."""
+    owners, steps = batch.masters or batch.params, []
+    for i, (owner, grad) in enumerate(zip(owners, grads)):
+        grad = _core.rows_to_dense(grad) if _core.is_rows(grad) else grad
+        grad = grad if grad.dtype == owner.dtype else _core.cast(grad, owner.dtype)
+        steps.append(step(optimizer, batch, owner, grad, [slot[i] for slot in batch.states]))
+    totals = _core.concat([squares([t]) for one in steps for t in (one.param, one.measured)])
+    norms = [math.sqrt(total) for total in summed(totals, group).numpy().tolist()]
+    for one, own, other in zip(steps, norms[::2], norms[1::2]):
+        one.update(rate, own, other)
+    for param, master in zip(batch.params, batch.masters):
+        _core.assign_to(_core.cast(master, param.dtype), param)
