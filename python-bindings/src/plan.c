@@ -169,25 +169,37 @@ static PyObject *pipeline_schedule(PyObject *module, PyObject *args)
     return list;
 }
 
+/* The three dicts that a function of plans is given. */
+typedef struct plan_args {
+    proa_plan_model model;
+    proa_plan_layer *chain; /* the model's; PyMem_Free frees it */
+    proa_plan_machine machine;
+} plan_args;
+
+/* Reads (model, what, machine); what is a struct of these fields, which begins as zeros. */
+static bool read_args(PyObject *args, const char *format, const char *what, const field *fields, void *to,
+                      plan_args *given)
+{
+    PyObject *dicts[3];
+    return PyArg_ParseTuple(args, format, &PyDict_Type, &dicts[0], &PyDict_Type, &dicts[1], &PyDict_Type,
+                            &dicts[2]) &&
+           to_model(dicts[0], &given->model, &given->chain) && from_dict(dicts[1], what, fields, to) &&
+           from_dict(dicts[2], "a machine", machine_fields, &given->machine);
+}
+
 /* plan_simulate(model, job, machine) → the result's fields. */
 static PyObject *plan_simulate(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *dicts[3], *result = NULL;
-    proa_plan_model model = {0};
-    proa_plan_layer *chain = NULL;
+    PyObject *result = NULL;
+    plan_args given = {0};
     proa_plan_job job = {0};
-    proa_plan_machine machine = {0};
     proa_plan_result r;
-    if (!PyArg_ParseTuple(args, "O!O!O!:plan_simulate", &PyDict_Type, &dicts[0], &PyDict_Type, &dicts[1],
-                          &PyDict_Type, &dicts[2]))
-        return NULL;
-    if (to_model(dicts[0], &model, &chain) && from_dict(dicts[1], "a job", job_fields, &job) &&
-        from_dict(dicts[2], "a machine", machine_fields, &machine))
-        result = proa_plan_simulate(&model, &job, &machine, NULL, NULL, &r) == PROA_OK
+    if (read_args(args, "O!O!O!:plan_simulate", "a job", job_fields, &job, &given))
+        result = proa_plan_simulate(&given.model, &job, &given.machine, NULL, NULL, &r) == PROA_OK
                      ? to_dict(result_fields, &r)
                      : py_raise();
-    PyMem_Free(chain);
+    PyMem_Free(given.chain);
     return result;
 }
 
@@ -214,22 +226,16 @@ static PyObject *describe_choice(const proa_plan_choice *choice)
 static PyObject *plan_choose(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *dicts[3], *result = NULL;
-    proa_plan_model model = {0};
-    proa_plan_layer *chain = NULL;
+    PyObject *result = NULL;
+    plan_args given = {0};
     proa_plan_search search = {0};
-    proa_plan_machine machine = {0};
     proa_plan_choice choice;
-    if (!PyArg_ParseTuple(args, "O!O!O!:plan_choose", &PyDict_Type, &dicts[0], &PyDict_Type, &dicts[1],
-                          &PyDict_Type, &dicts[2]))
-        return NULL;
-    if (to_model(dicts[0], &model, &chain) && from_dict(dicts[1], "a search", search_fields, &search) &&
-        from_dict(dicts[2], "a machine", machine_fields, &machine)) {
-        proa_status status = proa_plan_choose(&model, &search, &machine, &choice);
+    if (read_args(args, "O!O!O!:plan_choose", "a search", search_fields, &search, &given)) {
+        proa_status status = proa_plan_choose(&given.model, &search, &given.machine, &choice);
         if (status == PROA_ERR_UNAVAILABLE) proa_clear_error();
         result = status == PROA_OK || status == PROA_ERR_UNAVAILABLE ? describe_choice(&choice) : py_raise();
     }
-    PyMem_Free(chain);
+    PyMem_Free(given.chain);
     return result;
 }
 
