@@ -21,7 +21,6 @@ typedef struct chain {
     proa_tensor *bias_slot, *residual, *out;
     proa_tensor *factor, *bias; /* float64 [channels], applied to the integer sums; bias may be NULL */
     proa__activation activation;
-    double largest; /* upper bound of the activation's results; 0: none */
     bool is_conv, channels_last;
 } chain;
 
@@ -210,31 +209,6 @@ static bool take(chain *c, int32_t at)
     return proa__activation_of(instr, &c->activation);
 }
 
-/* Removes a quantizer and its dequantizer between the result and a ReLU: the ReLU clamps to their bound, so
- * that values are rounded once. Returns the ReLU's index, or NOBODY. */
-static int32_t take_bounded_relu(chain *c, int32_t at)
-{
-    const proa__uses *u = &c->pass->uses;
-    double largest = 0;
-    for (int i = 0; i < 2; i++) {
-        const proa_instr *instr = op_at(c, at);
-        proa_tensor **out = instr->args ? proa__out_slot(instr->op, instr->args, 0, NULL) : NULL;
-        const grid *g = out ? proa__int8_grid_of(c->pass, *out) : NULL;
-        if (!g || g->kind != GRID_ACTIVATION || g->from != proa__slot_var(c->out)) break;
-        largest = g->largest;
-        at = proa__only_reader(u, proa__slot_var(*out));
-        if (at == PROA__NOBODY || !op_at(c, at)->args) return PROA__NOBODY;
-        if (!g->integers) break;
-    }
-    const proa_instr *instr = op_at(c, at);
-    bool six = proa__is_op(instr, "relu6");
-    if (largest == 0 || !proa__absent(c->residual) || (!six && !proa__is_op(instr, "relu")))
-        return PROA__NOBODY;
-    c->activation.kind = PROA_FUSED_ACTIVATION_RELU6;
-    c->largest = six && largest > 6 ? 6 : largest;
-    return at;
-}
-
 static bool may_move(const chain *c, int32_t to)
 {
     const proa_var *residual = proa__slot_var(c->residual);
@@ -249,10 +223,7 @@ static void follow(chain *c)
         const proa_instr *instr = op_at(c, at);
         if (!instr->args) return;
         chain before = *c;
-        int32_t relu = take_bounded_relu(c, at);
-        if (relu != PROA__NOBODY) at = relu;
-        else if (!take(c, at)) return;
-        instr = op_at(c, at);
+        if (!take(c, at)) return;
         proa_tensor *out = *proa__out_slot(instr->op, instr->args, 0, NULL);
         if (!proa__slot_var(out) || proa__slot_var(out)->persistable || !may_move(c, at)) {
             *c = before;
@@ -270,19 +241,8 @@ static proa_tensor *constant(const chain *c, proa_tensor *t)
     return t ? proa__new_constant(c->pass->block, proa_cast(t, PROA_F32)) : NULL;
 }
 
-/* ReLU clamped to another bound than 6 becomes ReLU6 of rescaled sums; `outer` scales back. */
-static double bounded_unit(chain *c)
-{
-    if (c->largest == 0) return 1;
-    double unit = c->largest / 6;
-    c->factor = times(c->factor, 1 / unit);
-    if (c->bias) c->bias = times(c->bias, 1 / unit);
-    return unit;
-}
-
 static proa_status write(chain *c, proa_instr *to)
 {
-    double outer = bounded_unit(c);
     const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
     proa_tensor *input = x ? x->handle : NULL;
     proa_tensor *weight = input ? proa__new_constant(c->pass->block, c->integers) : NULL;
@@ -298,7 +258,7 @@ static proa_status write(chain *c, proa_instr *to)
                                         .activation = c->activation.kind,
                                         .alpha = c->activation.alpha,
                                         .beta = c->activation.beta,
-                                        .outer = outer,
+                                        .outer = 1,
                                         .high = INT8_RANGE,
                                         .dtype = PROA_F32,
                                         .out = c->out};
@@ -319,7 +279,7 @@ static proa_status write(chain *c, proa_instr *to)
                                   .activation = c->activation.kind,
                                   .alpha = c->activation.alpha,
                                   .beta = c->activation.beta,
-                                  .outer = outer,
+                                  .outer = 1,
                                   .high = INT8_RANGE,
                                   .dtype = PROA_F32,
                                   .out = c->out};

@@ -10,6 +10,8 @@
 #include "impl/pool.h"
 #include "impl/shape.h"
 
+#include <math.h>
+
 typedef struct writing {
     int8_pass *p;
     proa_instr *made; /* the ops so far, in reverse order */
@@ -183,6 +185,47 @@ static proa_status pass_on(writing *w, proa_instr *instr, const wanted *want, bo
     return proa__is_op(instr, "max_pool2d") ? pool_integers(instr) : PROA_OK;
 }
 
+/* ---- integers of one grid from those of another ---------------------------------------------------- */
+
+/* The op as a bound on values of a grid: those of x, from 0 to `top` if it is a ReLU. */
+typedef struct bounding {
+    const grid *from;
+    bool is_relu;
+    double top;
+} bounding;
+
+/* False if the op is neither a dequantizer nor a ReLU of values on a grid. */
+static bool bounds(const writing *w, const proa_instr *instr, bounding *to)
+{
+    bool six = proa__is_op(instr, "relu6");
+    const proa_tensor *on = *proa__out_slot(instr->op, instr->args, 0, NULL);
+    to->is_relu = six || proa__is_op(instr, "relu");
+    to->top = six ? 6 : HUGE_VAL;
+    if (to->is_relu) on = *proa_field_tensor(&instr->op->fields[0], instr->args);
+    to->from = proa__int8_grid_of(w->p, on);
+    return to->from && to->from->kind == GRID_ACTIVATION && !to->from->integers;
+}
+
+/* Values that are rounded behind one op and before the next, perhaps with a ReLU between: makes the second
+ * integers of the first. */
+static proa_status round_again(writing *w, proa_instr *instr, const wanted *want, bool *done)
+{
+    const wanted to = *want; /* a copy, since the array may be reallocated */
+    bounding b;
+    *done = bounds(w, instr, &b);
+    if (!*done) return PROA_OK;
+    const wanted *from = proa__int8_want(w->p, b.from->from, b.from->largest, b.from->low);
+    if (!from) return proa_error();
+    double high = fmin(b.top * INT8_RANGE / to.largest, INT8_RANGE);
+    proa_quantize_int8_args a = {.x = from->handle,
+                                 .scale = b.from->largest / to.largest,
+                                 .low = b.is_relu || to.handle->dtype == PROA_U8 ? 0 : to.low,
+                                 .high = (int64_t)(high + 0.5),
+                                 .dtype = (proa_dtype)to.handle->dtype,
+                                 .out = to.handle};
+    return proa__instr_become(instr, proa_find_op("quantize_int8"), &a);
+}
+
 /* ---- writing ------------------------------------------------------------------------------- */
 
 static proa_status count_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -236,9 +279,14 @@ static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *
         return PROA_OK;
     int32_t at = p->first_wanted[out->index];
     bool done = true;
-    if (is_product(instr, &r)) round_result(&r, want);
-    else if (proa__is_op(instr, "matmul_int8")) round_matmul(instr->args, want);
-    else PROA_TRY(pass_on(w, instr, want, &done));
+    if (is_product(instr, &r)) {
+        round_result(&r, want);
+    } else if (proa__is_op(instr, "matmul_int8")) {
+        round_matmul(instr->args, want);
+    } else {
+        PROA_TRY(round_again(w, instr, want, &done));
+        if (!done) PROA_TRY(pass_on(w, instr, want, &done));
+    }
     p->wanted[at].made = done;
     return PROA_OK;
 }

@@ -6,6 +6,7 @@ import pytest
 
 import proa as paddle
 from proa import inference, nn
+from proa.nn.quant.quant_layers import FakeQuantMovingAverageAbsMax
 from proa.quantization import HistQuantizer, ImperativePTQ, PerChannelAbsmaxQuantizer, PTQConfig
 from proa.static import InputSpec
 
@@ -104,6 +105,33 @@ def test_answers_as_the_simulation(tmp_path, name):
     assert not [op for op in ops if op.startswith("fake_") or op in ("conv2d_fused", "linear_fused")], ops
     away = np.abs(have - want) / np.abs(want).max()
     assert away.mean() <= 3e-3 and away.max() <= 0.02, (away.mean(), away.max())
+
+
+class RoundedTwice(nn.Layer):
+    """Quantizers behind an op and, on another grid, before the next."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.last = nn.Conv2D(3, 8, 3, padding=1), nn.Conv2D(8, 8, 1), nn.Conv2D(8, 4, 1)
+        self.behind = nn.LayerList([FakeQuantMovingAverageAbsMax() for _ in range(2)])
+        for quantizer, largest in zip(self.behind, (1.1, 0.7)):
+            quantizer._scale.set_value(np.array([largest], "float32"))
+
+    def forward(self, x):
+        x = nn.functional.relu(self.behind[0](self.one(x)))
+        return self.last(nn.functional.relu6(self.behind[1](self.two(x))))
+
+
+def test_values_rounded_twice(tmp_path):
+    """Both roundings are kept, so that only rounding edges differ from the simulation."""
+    prefix, x = saved(tmp_path, RoundedTwice)
+    want, _ = predicted(prefix, x, False)
+    have, ops = predicted(prefix, x, True)
+    counts = collections.Counter(ops)
+    assert counts["conv2d_int8"] == 3 and counts["quantize_int8"] == 3, counts
+    assert not [op for op in ops if op.startswith(("fake_", "relu"))], ops
+    away = np.abs(have - want) / np.abs(want).max()
+    assert away.mean() <= 1e-4 and away.max() <= 0.02, (away.mean(), away.max())
 
 
 class Attention(nn.Layer):

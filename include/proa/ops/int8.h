@@ -80,7 +80,7 @@ typedef struct proa_max_pool2d_int8_args {
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
-/* The integers of x · scale, from low to high.
+/* The integers of x · scale, from low to high; x may hold integers of another step.
  * (Tensor x, float scale, int low = -128, int high = 127, dtype dtype = I8) -> (Tensor out) */
 typedef struct proa_quantize_int8_opts {
     char _;
