@@ -57,6 +57,8 @@ wanted *proa__int8_want(int8_pass *p, const proa_var *v, double largest, int64_t
 wanted *proa__int8_wanted_of(const int8_pass *p, const proa_var *v);
 
 /* ---- int8_grids.c ---- */
+/* Converts floats that are all 8-bit integers to an I8 tensor; NULL (or an error) if they are not. */
+proa_tensor *proa__int8_integers(proa_tensor *t);
 /* If the op is an 8-bit quantizer or dequantizer, notes the grid of its result. */
 proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr);
 

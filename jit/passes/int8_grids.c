@@ -2,6 +2,7 @@
  * and ops. */
 #include "int8.h"
 
+#include "core/blocked.h"
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"
@@ -10,7 +11,8 @@
 static double number_of(const int8_pass *p, const proa_tensor *slot)
 {
     const proa_tensor *t = proa__int8_constant(p, slot);
-    if (!t || t->numel != 1 || (t->dtype != PROA_F32 && t->dtype != PROA_F64)) return 0;
+    if (!t || t->numel != 1 || (t->dtype != PROA_F32 && t->dtype != PROA_F64) || proa__plain(t) != PROA_OK)
+        return 0;
     double v = t->dtype == PROA_F32 ? (double)*(const float *)(const void *)t->data
                                     : *(const double *)(const void *)t->data;
     return v > 1e-30 && v < 1e30 ? v : 0;
@@ -26,13 +28,11 @@ static int64_t low_of(int64_t round_type) { return round_type == 0 ? -128 : -127
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
-/* Converts floats that are all 8-bit integers to an I8 tensor; NULL (no error) if they are not. */
-static proa_tensor *as_integers(proa_tensor *t)
+proa_tensor *proa__int8_integers(proa_tensor *t)
 {
     if (t->dtype == PROA_I8) return t;
-    if (t->dtype != PROA_F32 || !t->data) return NULL;
+    if (t->dtype != PROA_F32 || t->flags & PROA_T_STRIDED || proa__plain(t) != PROA_OK) return NULL;
     const float *v = (const float *)(const void *)t->data;
-    if (t->flags & PROA_T_STRIDED) return NULL;
     for (int64_t i = 0; i < t->numel; i++)
         if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return NULL;
     return proa_cast(t, PROA_I8);
@@ -41,7 +41,7 @@ static proa_tensor *as_integers(proa_tensor *t)
 static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor *integers,
                               proa_tensor *largest, int64_t axis, bool as_floats)
 {
-    proa_tensor *weight = integers ? as_integers(integers) : NULL;
+    proa_tensor *weight = integers ? proa__int8_integers(integers) : NULL;
     PROA_TRY(proa_error());
     if (!weight || (largest && largest->dtype != PROA_F32)) return PROA_OK;
     set(p, out,

@@ -81,13 +81,9 @@ static bool is_product(chain *c, proa_tensor **x, proa_tensor **weight)
 static bool plain_integers(const int8_pass *p, const proa_tensor *slot, grid *to)
 {
     proa_tensor *t = proa__int8_constant(p, slot);
-    const float *v = t && t->dtype == PROA_F32 && !(t->flags & PROA_T_STRIDED)
-                         ? (const float *)(const void *)t->data
-                         : NULL;
-    for (int64_t i = 0; v && i < t->numel; i++)
-        if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return false;
-    if (v) *to = (grid){.kind = GRID_WEIGHT, .integers = true, .weight = proa_cast(t, PROA_I8)};
-    return v && to->weight;
+    proa_tensor *integers = t && t->dtype == PROA_F32 ? proa__int8_integers(t) : NULL;
+    if (integers) *to = (grid){.kind = GRID_WEIGHT, .integers = true, .weight = integers};
+    return integers;
 }
 
 /* Computes the factor for operands that were dequantized before the product. */

@@ -170,7 +170,15 @@ def quantized_attention(folder):
     return x
 
 
-def test_products_of_activations(tmp_path):
+@pytest.fixture(params=[1, 1 << 16])
+def deferred_bytes(request):
+    """Size from which weights are read when they are first used."""
+    paddle.set_flags({"FLAGS_deferred_bytes": request.param})
+    yield
+    paddle.set_flags({"FLAGS_deferred_bytes": 1 << 16})
+
+
+def test_products_of_activations(tmp_path, deferred_bytes):
     """Attention's two products, with the factor between them, and one with x transposed run on integers."""
     x = quantized_attention(tmp_path)
     for layout in ("False", "True"):
