@@ -118,7 +118,7 @@ def trained(kind, state, x, y, **options):
     net.set_state_dict(state)
     quantizer = ImperativeQuantAware(activation_quantize_type="moving_average_abs_max", **options)
     quantizer.quantize(net)
-    train(net, x, y, 4, 0.001)
+    train(net, x, y, 2, 0.001)
     return lambda prefix: quantizer.save_quantized_model(net, prefix, input_spec=SPEC)
 
 
@@ -133,7 +133,7 @@ def configured(kind, state, x, y):
     config = QuantConfig(activation=None, weight=None)
     config.add_type_config([nn.Conv2D, nn.Linear], activation=quanter, weight=quanter)
     qat = QAT(config)
-    net = train(qat.quantize(net), x, y, 4, 0.001)
+    net = train(qat.quantize(net), x, y, 2, 0.001)
     return lambda prefix: paddle.jit.save(qat.convert(net), prefix, input_spec=SPEC)
 
 
@@ -197,7 +197,7 @@ def make(folder, kind, x, y):
     """Names of the models of one net, beside that of the net in float."""
     from paddle.quantization import HistQuantizer, KLQuantizer
     paddle.seed(11)
-    net = train(NETS[kind](), x, y, 25, 0.003)
+    net = train(NETS[kind](), x, y, 12, 0.005)
     state, plain = net.state_dict(), kind + "_float"
     paddle.jit.save(net, os.path.join(folder, plain), input_spec=SPEC)
     made = [plain]
