@@ -23,7 +23,8 @@ import _namespaces as namespaces
 RANKS, STEPS, TIMEOUT, SLACK = 4, int(os.environ.get("PROA_KILL_STEPS", "40")), 8.0, 5.0
 
 TRAINING = """
-import os, signal, socket, sys, time
+import faulthandler, os, signal, socket, sys, time
+faulthandler.register(signal.SIGUSR2)
 import numpy as np
 import proa as paddle
 import proa.distributed as dist
@@ -147,7 +148,9 @@ def look_at_survivors(folder, ranks, kind, victim, since):
         try:
             code = process.wait(max(0.1, since + TIMEOUT + SLACK - time.monotonic()))
         except subprocess.TimeoutExpired:
-            problems.append(f"rank {rank} still waits after {TIMEOUT + SLACK} s")
+            process.send_signal(signal.SIGUSR2)  # its log says where it is
+            time.sleep(2)
+            problems.append(f"rank {rank} still waits after {TIMEOUT + SLACK} s; log: {(folder / f'log.{rank}').read_text()[-2000:]}")
             continue
         error = folder / f"error.{rank}"
         said = error.read_text() if error.exists() else ""
