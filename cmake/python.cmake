@@ -48,6 +48,12 @@ foreach(made IN LISTS PROA_MADE_MODULES) # file in PROA_GEN:module
         DEPENDS proa_gen "${PROA_GEN}/${from}" VERBATIM)
     list(APPEND copies "${package}/${module}")
 endforeach()
+# A module whose source is gone would still be imported.
+file(GLOB_RECURSE stale "${package}/*.py")
+list(REMOVE_ITEM stale ${copies})
+foreach(module IN LISTS stale)
+    file(REMOVE "${module}" "${module}i")
+endforeach()
 # What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
 file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h"
