@@ -17,7 +17,7 @@ static void rotate_rows(double *restrict x, double *restrict y, double c, double
 
 /* Hestenes' one-sided Jacobi: rotates the n rows of w (m ≥ n numbers each) until they are orthogonal, and the
  * rows of v, initially the identity, in the same way (Golub and Van Loan, 8.6.3). */
-static void orthogonalise(double *w, double *v, int64_t n, int64_t m)
+static void orthogonalize(double *w, double *v, int64_t n, int64_t m)
 {
     const double tolerance = 4 * DBL_EPSILON * sqrt((double)m);
     bool again = true;
@@ -98,7 +98,7 @@ static int64_t decompose(decomposition *d, const proa_tensor *x, int64_t index)
     }
     double unit = normalize_d(d->w, m * n);
     if (isinf(unit)) return -1;
-    orthogonalise(d->w, d->v, d->low, d->high);
+    orthogonalize(d->w, d->v, d->low, d->high);
     for (int64_t j = 0; j < d->low; j++) {
         double length = sqrt(dot_d(d->w + j * d->high, d->w + j * d->high, d->high));
         int64_t at = j;

@@ -26,7 +26,7 @@ typedef struct ce_work {
 #undef T
 
 /* Buffer for the exponentials of a row: NULL where none is needed, or there is no memory. */
-static void *waiting_capacity(const ce_work *c)
+static void *exponentials_buffer(const ce_work *c)
 {
     if (!c->past || c->d_x || c->soft || !c->use_softmax || c->r.inner != 1) return NULL;
     void *e = proa_scratch((size_t)(c->r.n + c->r.n / CE_BLOCK + 1) * proa_dtype_size(c->dtype));
@@ -39,7 +39,7 @@ static void range(int64_t begin, int64_t end, void *context)
     const ce_work *c = context;
     const int64_t n = c->r.n;
     bool wide = c->dtype == PROA_F64;
-    void *e = waiting_capacity(c);
+    void *e = exponentials_buffer(c);
     for (int64_t i = begin; i < end; i++) {
         int64_t outer = i / c->blocks, column = i % c->blocks * COLUMNS, left = c->r.inner - column;
         int64_t row = outer * c->r.inner + column, at = outer * n * c->r.inner + column;
