@@ -39,6 +39,11 @@ def parts_of(model):
     return [(model, "m.pdmodel"), *[(parameters, "m.pdiparams")] * parameters.exists()]
 
 
+def pytest_configure(config):
+    # A function of a test that to_static could no longer convert would pass as plain Python.
+    config.addinivalue_line("filterwarnings", "error:to_static.*runs as plain Python:UserWarning")
+
+
 def pytest_collection_modifyitems(items):
     """The longest tests come first, so that no worker waits for them at the end."""
     items.sort(key=lambda item: item.path.name != "test_quantize_digits.py")

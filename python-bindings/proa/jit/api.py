@@ -7,13 +7,14 @@ from .dy2static.logging_utils import set_code_level, set_verbosity  # noqa: F401
 from .static_function import StaticFunction, Switch, made
 
 
-def to_static(function=None, input_spec=None, build_strategy=None, backend=None, full_graph=True, property=False,
+def to_static(function=None, input_spec=None, build_strategy=None, backend=None, full_graph=False, property=False,
               **kwargs):
     """Makes a program of a function, a method or a layer's forward; also a decorator, with or without arguments.
 
     input_spec: InputSpecs of the arguments, whose unknown dims (None, -1) one program serves. Conditions and loops on
-    tensors become part of the program. What cannot be converted is an error; with full_graph=False such a function
-    runs as plain Python.
+    tensors become part of the program. A function that cannot be converted runs as plain Python, with a warning that
+    says why (what its Python code did before the place that cannot be converted, it does twice in the first call);
+    with full_graph=True it is an error.
 
     >>> import proa as paddle
     >>> @paddle.jit.to_static
@@ -34,7 +35,7 @@ def to_static(function=None, input_spec=None, build_strategy=None, backend=None,
         raise ValueError(f"to_static: backend must be None or 'CINN', got {backend!r}")
     if property:
         raise ValueError("to_static: property=True, a value saved beside the program, is not supported")
-    full_graph = full_graph is not False and not kwargs.get("enable_fallback", False)
+    full_graph = bool(full_graph) and not kwargs.get("enable_fallback", False)
 
     def convert(what):
         from ..nn import Layer
@@ -152,8 +153,7 @@ class ProgramTranslator:
         """(main program, startup program, inputs, outputs) of a call."""
         if not Switch.on:
             return dygraph_func(*args, **kwargs)
-        self._static(dygraph_func)._need_dynamic()
-        concrete, _ = self._static(dygraph_func)._find(args, kwargs)
+        concrete = self._static(dygraph_func).get_concrete_program(*args, **kwargs)
         return concrete.main_program, concrete.startup_program, concrete.inputs, concrete.outputs
 
     def get_code(self, dygraph_func):

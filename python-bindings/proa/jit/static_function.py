@@ -41,7 +41,7 @@ class ProgramCache(OrderedDict):
 class StaticFunction:
     """Calls a Python function as a program. As an attribute of a class it is a method."""
 
-    def __init__(self, function, input_spec=None, build_strategy=None, full_graph=True, instance=None, name=None):
+    def __init__(self, function, input_spec=None, build_strategy=None, full_graph=False, instance=None, name=None):
         if isinstance(function, types.MethodType):
             function, instance = function.__func__, function.__self__
         self._function, self._instance = function, instance
@@ -51,7 +51,7 @@ class StaticFunction:
         self._clock = 0  # of calls: a program's `used` says when it ran last
         self._held = None
         self._quick, self._changes = {}, -1  # programs by _quick_key, while no layer has changed since
-        self._plain = False  # it could not be captured, and was to run anyway
+        self._plain = None  # why it runs as plain Python
         self._name = name or function.__name__
         made.add(self)
         self.__signature__ = inspect.signature(self.dygraph_function)
@@ -164,26 +164,26 @@ class StaticFunction:
         return self._called(args, kwargs)
 
     def _called(self, args, kwargs):
-        if self._full_graph:
-            concrete, tensors = self._find(args, kwargs)
-            return concrete.call(tensors)
-        try:
-            concrete, tensors = self._find(args, kwargs)
-            concrete.compiled
-        except Exception as error:
-            warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {error}",
-                          stacklevel=2)
-            self._plain = True
-            return self.dygraph_function(*args, **kwargs)
-        return concrete.call(tensors)
-
-    def _find(self, args, kwargs):
-        """The Concrete for a call, and the tensors to feed."""
         bound = self._signature.bind(args, kwargs)
-        found = self._concrete(bound)
-        if not kwargs and len(args) == len(bound.tensors):
-            self._remember(args, found)
-        return found, bound.tensors
+        try:
+            concrete = self._concrete(bound)
+        except Exception as error:
+            if self._full_graph:
+                raise
+            why = str(error)
+        else:
+            if not kwargs and len(args) == len(bound.tensors):
+                self._remember(args, concrete)
+            return concrete.call(bound.tensors)
+        return self._called_plain(why, args, kwargs)
+
+    def _called_plain(self, why, args, kwargs):
+        """The call as plain Python, which raises what is the user's own error. If it works, later calls are plain, too."""
+        result = self.dygraph_function(*args, **kwargs)
+        warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {why}\n"
+                      "(full_graph=True makes this an error)", stacklevel=4)
+        self._plain = why
+        return result
 
     def _remember(self, args, found):
         """The next call with tensors like these is short."""
@@ -237,6 +237,9 @@ class StaticFunction:
         return self._concrete(self._signature.bind_specs(specs))
 
     def _one(self):
+        if not self._programs and self._plain:
+            raise ValueError(f"{self._name} has no program: it runs as plain Python, since it cannot be captured: "
+                             f"{self._plain}")
         if not self._programs:
             raise ValueError(f"{self._name} has no program yet: give it input_spec, or call it once before")
         if len({key[:2] for key in self._programs}) > 1:

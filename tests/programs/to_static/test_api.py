@@ -151,7 +151,7 @@ def test_asserts_in_each_run():
         f(-paddle.ones([2]))
     assert f(paddle.ones([2])).tolist() == [2, 2]
 
-    @paddle.jit.to_static
+    @paddle.jit.to_static(full_graph=True)
     def g(x):
         if x.sum() > 0:
             assert x.max() > 1

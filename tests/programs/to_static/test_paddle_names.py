@@ -89,12 +89,12 @@ def test_errors_carry_the_users_lines(monkeypatch):
     def f(x):
         return inner(x)
     with pytest.raises(ValueError) as caught:
-        paddle.jit.to_static(f)(paddle.ones([2]))
+        paddle.jit.to_static(f, full_graph=True)(paddle.ones([2]))
     data = getattr(caught.value, error.ERROR_DATA)
     assert [line[2] for line in data.lines] == ["f", "inner"] and "In transformed code:" in str(caught.value)
     monkeypatch.setenv(error.DISABLE_ERROR_ENV_NAME, "1")
     with pytest.raises(ValueError) as caught:
-        paddle.jit.to_static(lambda x: inner(x))(paddle.ones([2]))
+        paddle.jit.to_static(lambda x: inner(x), full_graph=True)(paddle.ones([2]))
     assert "In transformed code:" not in str(caught.value)
 
 

@@ -17,7 +17,7 @@ def test_errors_name_the_users_line():
         return paddle.reshape(y, [7, 7])  # the line
 
     with pytest.raises(ValueError) as caught:
-        paddle.jit.to_static(f)(tensor(3))
+        paddle.jit.to_static(f, full_graph=True)(tensor(3))
     text, note = str(caught.value), "\n".join(caught.value.__notes__)
     line = f.__code__.co_firstlineno + 2
     assert text.startswith("In transformed code:") and f'File "{__file__}", line {line}, in f' in text
@@ -36,7 +36,7 @@ def test_half_bound_names_are_explained():
             y = x
         return y
     with pytest.raises(NameError) as caught:
-        paddle.jit.to_static(f)(tensor(3))
+        paddle.jit.to_static(f, full_graph=True)(tensor(3))
     assert f'line {f.__code__.co_firstlineno + 1}: give it a value before' in "\n".join(caught.value.__notes__)
 
 
@@ -44,7 +44,7 @@ def test_values_are_refused():
     for f in (lambda x: x.tolist(), lambda x: [1, 2][x.astype("int64").sum()],
               lambda x: x.item()):
         with pytest.raises((RuntimeError, TypeError, ConversionError)):
-            paddle.jit.to_static(f)(tensor(3))
+            paddle.jit.to_static(f, full_graph=True)(tensor(3))
 
 
 def test_numpy_of_a_variable_stands_for_it():
@@ -78,20 +78,56 @@ def test_generators_are_refused():
     def f(x):
         yield x
     with pytest.raises(ConversionError, match="generator"):
-        paddle.jit.to_static(f)(tensor(1))
+        paddle.jit.to_static(f, full_graph=True)(tensor(1))
 
 
 def test_fall_back():
     def f(x):
         return float(sum(x.tolist()))
     with pytest.raises(RuntimeError):
-        paddle.jit.to_static(f)(tensor(2))
-    lenient = paddle.jit.to_static(f, full_graph=False)
+        paddle.jit.to_static(f, full_graph=True)(tensor(2))
+    plain = paddle.jit.to_static(f)
     with pytest.warns(UserWarning, match="runs as plain Python"):
-        assert isinstance(lenient(tensor(2)), float)
+        assert isinstance(plain(tensor(2)), float)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lenient(tensor(2))
+        plain(tensor(2))
+    with pytest.raises(ValueError, match="runs as plain Python, since"):
+        plain.concrete_program
+
+
+def test_the_users_own_error_is_no_reason_to_fall_back():
+    def f(x, y):
+        return paddle.matmul(x, y)
+    program = paddle.jit.to_static(f)
+    with pytest.raises(ValueError, match="matmul"):
+        program(tensor(2, 3), tensor(2, 3))
+    program(tensor(2, 3), tensor(3, 2))
+    assert len(program.program_cache.concrete_programs()) == 1
+    with pytest.raises(ValueError, match="input_spec has 3 entries"):
+        paddle.jit.to_static(f, input_spec=[paddle.static.InputSpec([2, 2])] * 3)(tensor(2, 2), tensor(2, 2))
+
+
+def test_a_failed_capture_leaves_a_layer_as_it_was():
+    class Counts(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1D(3)
+            self.register_buffer("calls", paddle.zeros([1]))
+            self.last = None
+
+        def forward(self, x):
+            self.calls = self.calls + 1
+            self.last = self.norm(x)
+            return sum(self.last.flatten().tolist())
+    net, twin = Counts(), Counts()
+    x = paddle.rand([4, 3])
+    with pytest.warns(UserWarning, match="runs as plain Python"):
+        paddle.jit.to_static(net)(x)
+    twin(x)
+    assert net.calls.tolist() == [1.0]
+    assert net.norm._mean.tolist() == twin.norm._mean.tolist()
+    assert net.last.tolist() == twin.last.tolist()
 
 
 def test_a_list_in_a_layer_is_refused():
@@ -103,7 +139,7 @@ def test_a_list_in_a_layer_is_refused():
         def forward(self, x):
             self.seen.append(x * 2)
             return x
-    net = paddle.jit.to_static(Keeps())
+    net = paddle.jit.to_static(Keeps(), full_graph=True)
     with pytest.raises(ConversionError, match="Keeps.seen"):
         net(tensor(2))
     assert net.seen == []
@@ -115,7 +151,7 @@ def test_without_source():
     with pytest.warns(UserWarning, match="captured as it is"):
         assert paddle.jit.to_static(space["f"])(paddle.ones([1])).tolist() == [2]
     with pytest.warns(UserWarning), pytest.raises(RuntimeError):
-        paddle.jit.to_static(space["g"])(paddle.ones([1]))
+        paddle.jit.to_static(space["g"], full_graph=True)(paddle.ones([1]))
 
 
 def test_two_lambdas_on_a_line():

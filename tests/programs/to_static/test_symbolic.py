@@ -54,7 +54,7 @@ def test_unknown_dims(case):
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case.name for case in REFUSED])
 def test_refused(case):
-    static = paddle.jit.to_static(case.function)
+    static = paddle.jit.to_static(case.function, full_graph=True)
     with pytest.raises(Exception) as caught:
         static(*arguments(paddle, case.calls[0]))
     assert re.search(re.escape(case.error).replace(r"\|", "|"), str(caught.value)), str(caught.value)
