@@ -179,11 +179,14 @@ def trial(core, rng, script, references, number):
             namespaces.set_link(victim, "up")
         problems += left_over(token, shared)
         if not problems:
+            for path in folder.glob("error.*"):
+                path.unlink()
             ranks = start(folder, script, 1, token, engine, serve(core, 1, token, engine))
             codes = [p.wait(120) for p in ranks]
             core.store_stop()
+            said = [path.read_text() for path in sorted(folder.glob("error.*"))]
             if any(codes) or (folder / "result.npy").read_bytes() != references[engine]:
-                problems.append(f"the restarted job ended with {codes}; its result is not that of an undisturbed run")
+                problems.append(f"the restarted job ended with {codes}; its result is not that of an undisturbed run; {said}")
             problems += left_over(token, shared)
     print(f"{number}: {kind} of rank {victim} over {engine}, the others ended after {took:.1f} s" + "".join(f"\n    {p}" for p in problems),
           flush=True)
