@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "1583047a6fd17335eb92accb44e0d8893db3c813f78e8fb09ce6159470b4729d"
+#define PROA_TABLE_HASH "629163971aacc563a013124b504dd5fa06b188b280571d781c80ae47e9f4c7ce"
 
 #endif

@@ -100,8 +100,7 @@ proa_status index_select_grad_vjp(const proa_index_select_grad_args *a, proa_ind
 
 /* ---- points ------------------------------------------------------------------------------ */
 
-/* Leading dims of index, then x's axes behind those that a point names. */
-static proa_status point_shape(const char *who, const proa_tensor *index, int ndim, const int64_t *shape,
+proa_status proa__points_shape(const char *who, const proa_tensor *index, int ndim, const int64_t *shape,
                                proa_meta *m)
 {
     PROA_TRY(proa__check_index_dtype(who, "index", index));
@@ -124,7 +123,7 @@ proa_status proa__check_points(const char *who, const char *arg, const proa_tens
                                const proa_tensor *index, int ndim, const int64_t *shape)
 {
     proa_meta m;
-    PROA_TRY(point_shape(who, index, ndim, shape, &m));
+    PROA_TRY(proa__points_shape(who, index, ndim, shape, &m));
     bool fits = m.ndim == values->ndim;
     for (int i = 0; fits && i < m.ndim; i++)
         fits = m.shape[i] < 0 || values->shape[i] < 0 || m.shape[i] == values->shape[i];
@@ -136,7 +135,7 @@ proa_status proa__check_points(const char *who, const char *arg, const proa_tens
 proa_status gather_nd_infer(const proa_gather_nd_args *a, proa_gather_nd_metas *m)
 {
     m->out.dtype = (proa_dtype)a->x->dtype;
-    return point_shape("gather_nd", a->index, a->x->ndim, a->x->shape, &m->out);
+    return proa__points_shape("gather_nd", a->index, a->x->ndim, a->x->shape, &m->out);
 }
 
 proa_status gather_nd_vjp(const proa_gather_nd_args *a, proa_gather_nd_grads *g)

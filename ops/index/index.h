@@ -6,6 +6,10 @@
 
 /* INVALID_ARGUMENT unless index is int32 or int64. */
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index);
+/* Shape of gather_nd's result for `index` in a tensor of `shape`: leading dims of index, then the axes behind
+ * those that a point names. */
+proa_status proa__points_shape(const char *who, const proa_tensor *index, int ndim, const int64_t *shape,
+                               proa_meta *m);
 /* INVALID_ARGUMENT unless `values` has the shape that gather_nd would give for `index` in a tensor of
  * `shape`. */
 proa_status proa__check_points(const char *who, const char *arg, const proa_tensor *values,

@@ -9,6 +9,11 @@ def gather(x, index, axis, axis_tensor):
     return paddle.gather(x, index, axis)
 
 
+def index_put(x, index, value, accumulate):
+    indices = [index] if index.dtype == paddle.bool else paddle.unstack(index, -1)
+    return paddle.index_put(x, tuple(indices), value, accumulate)
+
+
 def put_along_axis(arr, indices, values, axis, reduce, include_self, broadcast):
     if broadcast and list(values.shape) != list(indices.shape):
         shape = list(arr.shape)

@@ -123,6 +123,16 @@ def scatter_nd_add(x, index, updates):
     return out
 
 
+def index_put(x, index, value, accumulate):
+    out = x.copy()
+    at = index if index.dtype == bool else _points(index)
+    if accumulate:
+        np.add.at(out, at, value)
+    else:
+        out[at] = value
+    return out
+
+
 def index_add(x, index, axis, value):
     out = x.copy()
     np.add.at(np.moveaxis(out, axis, 0), index, np.moveaxis(value, axis, 0))

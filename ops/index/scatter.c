@@ -3,6 +3,7 @@
 #include "ops/shape/slice.h"
 #include "impl/elementwise.h"
 #include "impl/index.h"
+#include "impl/reduce.h"
 #include "impl/shape.h"
 
 #include "ops/index/index.h"
@@ -99,6 +100,58 @@ proa_status scatter_nd_add_vjp(const proa_scatter_nd_add_args *a, proa_scatter_n
 {
     g->d_x = g->d_out;
     if (g->want_updates) g->d_updates = proa_gather_nd(g->d_out, a->index);
+    return proa_error();
+}
+
+/* Shape of x's indexed part, [points…, x's other axes]; of a mask the number of points is not known. */
+static proa_status places_of(const proa_index_put_args *a, proa_meta *m)
+{
+    m->dtype = (proa_dtype)a->x->dtype;
+    if (a->index->dtype != PROA_BOOL)
+        return proa__points_shape("index_put", a->index, a->x->ndim, a->x->shape, m);
+    const proa_tensor *mask = a->index;
+    bool fits = mask->ndim > 0 && mask->ndim <= a->x->ndim;
+    for (int i = 0; fits && i < mask->ndim; i++)
+        fits = mask->shape[i] == a->x->shape[i] || mask->shape[i] < 0 || a->x->shape[i] < 0;
+    if (!fits)
+        return OP_FAIL("index_put", INVALID_ARGUMENT, "index",
+                       "is %s; expected a mask over the leading axes of x, %s", proa__tensor_text(mask),
+                       proa__tensor_text(a->x));
+    m->ndim = 1;
+    m->shape[0] = -1;
+    for (int i = mask->ndim; i < a->x->ndim; i++) m->shape[m->ndim++] = a->x->shape[i];
+    return PROA_OK;
+}
+
+proa_status index_put_infer(const proa_index_put_args *a, proa_index_put_metas *m)
+{
+    proa_meta places;
+    m->out = proa_meta_of(a->x);
+    PROA_TRY(same_dtype("index_put", "value", a->value, a->x));
+    PROA_TRY(places_of(a, &places));
+    return proa__check_broadcast("index_put", "value", a->value, &places);
+}
+
+/* Sums d over the axes on which t was broadcast. */
+static proa_tensor *unbroadcast(proa_tensor *d, const proa_tensor *t)
+{
+    int64_t axes[PROA_MAX_DIMS], leading[PROA_MAX_DIMS];
+    int count = 0, lead = d ? d->ndim - t->ndim : 0;
+    for (int i = 0; d && i < d->ndim; i++) {
+        if (i < lead) leading[i] = i;
+        else if (t->shape[i - lead] == 1 && d->shape[i] != 1) axes[count++] = i;
+    }
+    if (d && count) d = proa_sum(d, .axis = {count, axes, NULL, NULL}, .keepdim = true);
+    return d && lead ? proa_sum(d, .axis = {lead, leading, NULL, NULL}) : d;
+}
+
+proa_status index_put_vjp(const proa_index_put_args *a, proa_index_put_grads *g)
+{
+    if (g->want_x)
+        g->d_x = a->accumulate ? g->d_out : proa_index_put(g->d_out, a->index, proa__zero_of(g->d_out));
+    if (!g->want_value) return proa_error();
+    proa_tensor *points = a->index->dtype == PROA_BOOL ? proa_nonzero(a->index) : a->index;
+    g->d_value = unbroadcast(points ? proa_gather_nd(g->d_out, points) : NULL, a->value);
     return proa_error();
 }
 

@@ -169,19 +169,24 @@ proa_status huber_loss_vjp(const proa_huber_loss_args *a, proa_huber_loss_grads 
     return proa_error();
 }
 
+/* The number that the reduction divides by, of target's dtype. */
+static proa_tensor *kldiv_divisor(const proa_kldiv_loss_args *a)
+{
+    proa_tensor *t = a->target;
+    bool rows = a->reduction == PROA_LOSS_REDUCTION_BATCHMEAN;
+    int64_t n = rows ? t->shape[0] : a->reduction == PROA_LOSS_REDUCTION_MEAN ? t->numel : 1;
+    if (n >= 0) return number(t, n > 0 ? (double)n : 1);
+    if (!rows) return proa_sum(proa_full_like(t, 1)); /* unknown at capture: a sum of ones */
+    return proa_cast(proa_slice(proa_shape(t), PROA_INTS(0), PROA_INTS(0), PROA_INTS(1)),
+                     (proa_dtype)t->dtype);
+}
+
 /* −target · d_loss where target > 0, over the number that the reduction divides by. */
 proa_status kldiv_loss_vjp(const proa_kldiv_loss_args *a, proa_kldiv_loss_grads *g)
 {
     if (!g->want_x) return PROA_OK;
     proa_tensor *slope = proa_multiply(proa_maximum(a->target, number(a->target, 0)), g->d_loss);
-    double over = a->reduction == PROA_LOSS_REDUCTION_MEAN        ? (double)a->target->numel
-                  : a->reduction == PROA_LOSS_REDUCTION_BATCHMEAN ? (double)a->target->shape[0]
-                                                                  : 1;
-    if (over < 0)
-        return ROWS_FAIL(
-            kldiv_loss, UNSUPPORTED, "reduction",
-            "is a mean over an unknown number of elements; fix the input's shape to differentiate it");
-    g->d_x = proa_divide(slope, number(a->target, over > 0 ? -over : -1));
+    g->d_x = proa_neg(proa_divide(slope, kldiv_divisor(a)));
     return proa_error();
 }
 

@@ -10,6 +10,7 @@ typedef struct py_key {
     int64_t dropped[PROA_MAX_DIMS], added[PROA_MAX_DIMS];
     proa_tensor *from[PROA_MAX_DIMS], *to[PROA_MAX_DIMS]; /* a program's variables that are starts and ends */
     proa_tensor *arrays[PROA_MAX_DIMS]; /* if n_arrays: one an axis of the view; NULL: the whole axis */
+    int mask_axis[PROA_MAX_DIMS]; /* of arrays that are masks: which of theirs this axis is; of others: −1 */
     int n_axes, n_dropped, n_added, n_arrays;
     int source, view;   /* axes of x and of the view that are processed so far */
     bool strided, open; /* open: some of from or to are there */
@@ -165,7 +166,7 @@ static proa_tensor *from_front(proa_tensor *index, proa_tensor *x, int axis)
     return proa_where(proa_less_than(index, zero), wrapped, index);
 }
 
-/* Adds an array index; a bool mask over several axes is converted to one integer array for each. */
+/* Adds an array index; a bool mask is on each of its axes. */
 static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
 {
     bool mask = t->dtype == PROA_BOOL;
@@ -184,16 +185,12 @@ static bool add_array(py_key *k, proa_tensor *x, proa_tensor *t)
             return false;
         }
     if (!k->n_arrays) memset(k->arrays, 0, sizeof k->arrays);
-    proa_tensor *found = mask ? proa_nonzero(t) : t;
-    for (int d = 0; found && d < covers; d++, k->n_arrays++, k->view++, k->source++) {
-        proa_tensor *one = found;
-        if (mask)
-            one = proa_slice(found, PROA_INTS(1), PROA_INTS(d), PROA_INTS(d + 1),
-                             .decrease_axis = PROA_INTS(1));
-        k->arrays[k->view] = one && !mask ? from_front(one, x, k->source) : one;
-        if (!one) break;
+    proa_tensor *array = mask ? t : from_front(t, x, k->source);
+    if (!array) return py_raise(), false;
+    for (int d = 0; d < covers; d++, k->n_arrays++, k->view++, k->source++) {
+        k->arrays[k->view] = array;
+        k->mask_axis[k->view] = mask ? d : -1;
     }
-    if (proa_error()) return py_raise(), false;
     return true;
 }
 
@@ -292,13 +289,13 @@ static proa_tensor *basic(proa_tensor *x, const py_key *k)
 
 /* ---- arrays ---------------------------------------------------------------------------- */
 
-/* A gather: the permutation that moves the axes indexed by arrays to the front, and the position of the
- * result's axes for them. */
+/* An index by arrays: the permutation that moves their axes to the front, and the position of the result's
+ * axes for them. */
 typedef struct py_gather {
     int64_t perm[PROA_MAX_DIMS];
-    int n, first;       /* arrays; position of their axes in the result */
-    bool moved;         /* perm is no identity */
-    proa_tensor *index; /* [..., n], int64 */
+    int n, first;      /* axes with arrays; position in the result of the axes for them */
+    bool moved;        /* perm is no identity */
+    proa_tensor *mask; /* the only array, if it is a mask; else NULL */
 } py_gather;
 
 static proa_tensor *joined(proa_tensor *const *arrays, int n)
@@ -318,26 +315,45 @@ static proa_tensor *joined(proa_tensor *const *arrays, int n)
     return sum ? proa_stack(all, .axis = -1) : NULL;
 }
 
-static bool plan_gather(py_gather *g, const proa_tensor *view, const py_key *k)
+static py_gather plan_gather(const proa_tensor *view, const py_key *k)
 {
-    proa_tensor *arrays[PROA_MAX_DIMS] = {NULL};
+    py_gather g = {.n = 0};
     int first = -1, last = -1, at = 0;
-    g->n = 0;
     for (int d = 0; d < view->ndim; d++) {
         if (!k->arrays[d]) continue;
         if (first < 0) first = d;
         last = d;
-        g->perm[at++] = d;
-        proa_tensor *one = k->arrays[d];
-        arrays[g->n++] = one->dtype == PROA_I64 ? one : proa_cast(one, PROA_I64);
-        if (!arrays[g->n - 1]) return false;
+        g.perm[at++] = d;
     }
+    g.n = at;
     for (int d = 0; d < view->ndim; d++)
-        if (!k->arrays[d]) g->perm[at++] = d;
-    g->first = last - first + 1 == g->n ? first : 0; /* apart from each other: in front, as NumPy has it */
-    g->moved = first != 0 || last - first + 1 != g->n;
-    g->index = joined(arrays, g->n);
-    return g->index != NULL;
+        if (!k->arrays[d]) g.perm[at++] = d;
+    g.first = last - first + 1 == g.n ? first : 0; /* apart from each other: in front, as NumPy has it */
+    g.moved = first != 0 || last - first + 1 != g.n;
+    bool one = k->mask_axis[first] == 0;
+    for (int i = 1; i < g.n; i++) one = one && k->mask_axis[g.perm[i]] == i;
+    if (one) g.mask = k->arrays[first];
+    return g;
+}
+
+/* The points [arrays…, n] that the arrays name together. NULL on error. */
+static proa_tensor *points(const py_gather *g, const py_key *k)
+{
+    proa_tensor *arrays[PROA_MAX_DIMS] = {NULL}, *found = NULL;
+    if (g->mask) return proa_nonzero(g->mask);
+    for (int i = 0; i < g->n; i++) {
+        int64_t axis = k->mask_axis[g->perm[i]];
+        proa_tensor *one = k->arrays[g->perm[i]];
+        if (axis >= 0) {
+            if (axis == 0) found = proa_nonzero(one);
+            one = found ? proa_slice(found, PROA_INTS(1), PROA_INTS(axis), PROA_INTS(axis + 1),
+                                     .decrease_axis = PROA_INTS(1))
+                        : NULL;
+        }
+        arrays[i] = one && one->dtype != PROA_I64 ? proa_cast(one, PROA_I64) : one;
+        if (!arrays[i]) return NULL;
+    }
+    return joined(arrays, g->n);
 }
 
 /* Moves the first `wide` axes to position `first`, or back. */
@@ -360,11 +376,11 @@ static proa_tensor *move_front(proa_tensor *t, int wide, int first, bool back)
 
 static proa_tensor *gather(proa_tensor *view, const py_key *k)
 {
-    py_gather g;
-    if (!plan_gather(&g, view, k)) return NULL;
+    py_gather g = plan_gather(view, k);
+    proa_tensor *index = points(&g, k);
     proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
-    proa_tensor *out = front ? proa_gather_nd(front, g.index) : NULL;
-    return move_front(out, g.index->ndim - 1, g.first, false);
+    proa_tensor *out = front && index ? proa_gather_nd(front, index) : NULL;
+    return out ? move_front(out, index->ndim - 1, g.first, false) : NULL;
 }
 
 /* t transposed by the inverse of perm. */
@@ -376,69 +392,19 @@ static proa_tensor *restored(proa_tensor *t, const py_gather *g)
     return proa_transpose(t, ints(t->ndim, back));
 }
 
-static bool has_unknown_dims(const proa_tensor *t)
-{
-    for (int d = 0; d < t->ndim; d++)
-        if (t->shape[d] < 0) return true;
-    return false;
-}
-
-/* Row numbers of front with its first n axes flattened, computed in the run from its shape. */
-static proa_tensor *row_numbers(proa_tensor *front, const py_gather *g)
-{
-    if (g->n == 1) return proa_reshape(g->index, PROA_INTS(-1));
-    proa_tensor *sizes = proa_cast(proa_shape(front), PROA_I64), *row = NULL;
-    for (int i = 0; i < g->n && sizes; i++) {
-        proa_tensor *at = proa_slice(g->index, PROA_INTS(-1), PROA_INTS(i), PROA_INTS(i + 1));
-        if (row) row = proa_multiply(row, proa_slice(sizes, PROA_INTS(0), PROA_INTS(i), PROA_INTS(i + 1)));
-        row = row ? proa_add(row, at) : at;
-    }
-    return row ? proa_reshape(row, PROA_INTS(-1)) : NULL;
-}
-
-/* As scattered(), for a view with unknown dims: overwrites rows of `front` by the value's. */
-static proa_tensor *scattered_rows(proa_tensor *front, const py_gather *g, proa_tensor *value)
-{
-    int wide = g->index->ndim - 1;
-    proa_tensor *rows = proa_gather_nd(front, g->index);
-    proa_tensor *shown = move_front(rows, wide, g->first, false);
-    proa_tensor *full = shown ? move_front(proa_expand_as(value, shown), wide, g->first, true) : NULL;
-    if (full && wide == 0) full = proa_unsqueeze(full, PROA_INTS(0));
-    if (full && wide > 1) full = proa_flatten(full, .stop_axis = wide - 1);
-    proa_tensor *table = g->n > 1 ? proa_flatten(front, .stop_axis = g->n - 1) : front;
-    proa_tensor *row = full ? row_numbers(front, g) : NULL;
-    proa_tensor *out = row && table ? proa_scatter(table, row, full) : NULL;
-    if (out && g->n > 1) out = proa_reshape(out, ((proa_ints){0, NULL, proa_shape(front), NULL}));
-    return out ? restored(out, g) : NULL;
-}
-
 /* The view with the indexed elements replaced by value. */
 static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *value)
 {
-    py_gather g;
-    if (!plan_gather(&g, view, k)) return NULL;
+    py_gather g = plan_gather(view, k);
+    proa_tensor *index = g.mask ? g.mask : points(&g, k);
     proa_tensor *front = g.moved ? proa_transpose(view, ints(view->ndim, g.perm)) : view;
-    if (!front) return NULL;
-    if (has_unknown_dims(front) || has_unknown_dims(g.index)) return scattered_rows(front, &g, value);
-    int wide = g.index->ndim - 1, rest = front->ndim - g.n;
-    int64_t target[PROA_MAX_DIMS], weights[PROA_MAX_DIMS];
-    int64_t rows = 1, n = 1, width = 1;
-    for (int i = g.n - 1; i >= 0; i--) weights[i] = rows, rows *= front->shape[i];
-    for (int i = 0; i < rest; i++) width *= front->shape[g.n + i];
-    for (int i = 0; i < wide; i++) n *= target[i] = g.index->shape[i];
-    for (int i = 0; i < rest; i++) target[wide + i] = front->shape[g.n + i];
-    /* the value's shape is the result's: bring it to [arrays…, rest…] */
-    proa_tensor *ordered = proa_empty(ints(wide + rest, target), PROA_BOOL);
-    proa_tensor *shown = move_front(ordered, wide, g.first, false);
-    proa_tensor *full = shown ? proa_expand(value, ints(shown->ndim, shown->shape)) : NULL;
-    full = move_front(full, wide, g.first, true);
-    proa_tensor *flat = full ? proa_reshape(full, PROA_INTS(n, width)) : NULL;
-    proa_tensor *w = proa_from_data(weights, PROA_INTS(g.n), PROA_I64);
-    proa_tensor *row =
-        w ? proa_reshape(proa_sum(proa_multiply(g.index, w), .axis = PROA_INTS(-1)), PROA_INTS(n)) : NULL;
-    proa_tensor *table = proa_reshape(front, PROA_INTS(rows, width));
-    proa_tensor *out = table && row && flat ? proa_scatter(table, row, flat) : NULL;
-    return restored(out ? proa_reshape(out, ints(front->ndim, front->shape)) : NULL, &g);
+    if (!index || !front) return NULL;
+    if (g.first && value->ndim) { /* it broadcasts to the result, whose arrays' axes are not in front */
+        int wide = g.mask ? 1 : index->ndim - 1, all = wide + view->ndim - g.n;
+        while (value && value->ndim < all) value = proa_unsqueeze(value, PROA_INTS(0));
+        value = value ? move_front(value, wide, g.first, true) : NULL;
+    }
+    return value ? restored(proa_index_put(front, index, value), &g) : NULL;
 }
 
 /* ---- the slots ------------------------------------------------------------------------- */

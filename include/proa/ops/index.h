@@ -153,6 +153,14 @@ typedef struct proa_index_add_args {
     proa_tensor *out;
 } proa_index_add_args;
 
+typedef struct proa_index_put_args {
+    proa_tensor *x;
+    proa_tensor *index;
+    proa_tensor *value;
+    bool accumulate;
+    proa_tensor *out;
+} proa_index_put_args;
+
 typedef struct proa_index_fill_args {
     proa_tensor *x;
     proa_tensor *index;
@@ -396,6 +404,25 @@ PROA_API proa_tensor *proa_index_add_opt(proa_tensor *x, proa_tensor *index, int
 PROA_API proa_tensor *proa_index_add_in_place(proa_tensor *x, proa_tensor *index, int64_t axis, proa_tensor
     *value);
 #define proa_index_add_(x, index, axis, value) proa_index_add_in_place((x), (index), (axis), (value))
+
+/* x with value at the points in index, as gather_nd takes them, or where index, a mask over x's leading axes,
+ * holds. value broadcasts to what is there, [points…, x's other axes]; at a point named twice the last
+ * counts, with accumulate both are added.
+ * (Tensor x, Tensor index, Tensor value, bool accumulate = false) -> (Tensor out) */
+typedef struct proa_index_put_opts {
+    char _;
+    bool accumulate; /* default false */
+} proa_index_put_opts;
+PROA_API proa_tensor *proa_index_put_opt(proa_tensor *x, proa_tensor *index, proa_tensor *value,
+    proa_index_put_opts opts);
+#define proa_index_put(...) PROA_X_index_put_(__VA_ARGS__, )
+#define PROA_X_index_put_(x, index, value, ...) \
+    proa_index_put_opt((x), (index), (value), PROA_LITERAL(proa_index_put_opts){._ = 0, __VA_ARGS__})
+PROA_API proa_tensor *proa_index_put_in_place(proa_tensor *x, proa_tensor *index, proa_tensor *value,
+    proa_index_put_opts opts);
+#define proa_index_put_(...) PROA_X_index_put__(__VA_ARGS__, )
+#define PROA_X_index_put__(x, index, value, ...) \
+    proa_index_put_in_place((x), (index), (value), PROA_LITERAL(proa_index_put_opts){._ = 0, __VA_ARGS__})
 
 /* x with the slices at the places in index along axis set to one value.
  * (Tensor x, Tensor index, int axis, scalar value) -> (Tensor out) */

@@ -1,9 +1,12 @@
 /* Kernels that gather by index, and their gradients, which scatter-add. A gradient is divided among threads
  * by destination columns or outer slices, so that sums are in the order of the indices whatever the thread
  * count. */
+#include "core/copy.h"
 #include "ops/index/indices.h"
 #include "kernels/nontemporal.h"
 #include "ops/shape/accumulate.h"
+#include "ops/index/index.h"
+#include "ops/shape/slice.h"
 #include "impl/index.h"
 
 /* ---- whole slices along an axis ---------------------------------------------------------- */
@@ -225,4 +228,85 @@ PROA_KERNEL(gather_nd_grad_cpu, gather_nd_grad)
 PROA_KERNEL(scatter_nd_add_cpu, scatter_nd_add)
 {
     return scatter_points("scatter_nd_add", a->out, a->x, a->index, a->updates);
+}
+
+/* ---- put --------------------------------------------------------------------------------- */
+
+/* The slice numbers at which the mask holds; scratch. */
+static int64_t *mask_rows(const proa_tensor *mask, int64_t *count)
+{
+    size_t bytes;
+    *count = 0;
+    for (int64_t i = 0; i < mask->numel; i++) *count += mask->data[i] != 0;
+    if (!proa__mul_size((size_t)*count, sizeof(int64_t), &bytes)) return NULL;
+    int64_t *rows = proa_scratch(bytes);
+    for (int64_t i = 0, n = 0; rows && i < mask->numel; i++)
+        if (mask->data[i]) rows[n++] = i;
+    return rows;
+}
+
+/* Columns [begin, end) of every point, in the points' order, so that the last one counts. */
+static void put_points(int64_t begin, int64_t end, void *context)
+{
+    const point_sums *p = context;
+    for (int64_t k = 0; k < p->count; k++)
+        copy_item(p->acc->data + (p->rows[k] * p->inner + begin) * p->item,
+                  p->from + (k * p->inner + begin) * p->item, (end - begin) * p->item);
+}
+
+/* value as [count, axes of x behind the points…], contiguous: itself or a copy, which the caller drops. */
+static proa_tensor *value_at_points(const proa_index_put_args *a, int64_t count)
+{
+    bool mask = a->index->dtype == PROA_BOOL;
+    int lead = mask ? 1 : a->index->ndim - 1;
+    int64_t depth = mask ? a->index->ndim : a->index->shape[lead];
+    proa_meta places = {.dtype = (proa_dtype)a->x->dtype};
+    for (int i = 0; i < lead; i++) places.shape[places.ndim++] = mask ? count : a->index->shape[i];
+    for (int64_t i = depth; i < a->x->ndim; i++) places.shape[places.ndim++] = a->x->shape[i];
+    if (proa__check_broadcast("index_put", "value", a->value, &places) != PROA_OK) return NULL;
+    int64_t numel = 1;
+    for (int i = 0; i < places.ndim; i++) numel *= places.shape[i];
+    if (a->value->numel == numel) return a->value;
+    proa_tensor *full = proa__tensor_new(&places);
+    if (!full) return NULL;
+    proa_tensor to = proa__window(full), from = proa__window(a->value);
+    proa__expand_window(&from, to.ndim, to.shape);
+    if (proa__copy_window(&to, &from) == PROA_OK) return full;
+    proa_drop(full);
+    return NULL;
+}
+
+static proa_status put_rows(const proa_index_put_args *a, const int64_t *rows, int64_t count, int64_t inner)
+{
+    accumulator acc;
+    proa_tensor *value = value_at_points(a, count);
+    if (!value) return proa_error();
+    int64_t item = (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
+    proa_status status = PROA_OK;
+    point_sums p = {&acc, rows, value->data, count, inner, item};
+    bool any = value->numel > 0;
+    if (a->accumulate) {
+        status = accumulate_begin(&acc, a->out, a->x);
+        if (status == PROA_OK && any) proa__parallel(inner, grain_for(count * 4) + 63, add_points, &p);
+        if (status == PROA_OK) status = accumulate_end(&acc);
+    } else {
+        status = proa__copy(a->out, a->x);
+        acc = (accumulator){a->out, a->out->data, NULL, item};
+        if (status == PROA_OK && any) proa__parallel(inner, grain_for(count * item) + 63, put_points, &p);
+    }
+    if (value != a->value) proa_drop(value);
+    return status;
+}
+
+PROA_KERNEL(index_put_cpu, index_put)
+{
+    int64_t count, inner = 1;
+    bool mask = a->index->dtype == PROA_BOOL;
+    int64_t *rows =
+        mask ? mask_rows(a->index, &count) : point_rows("index_put", a->index, a->x, &count, &inner);
+    if (!rows) return proa_error();
+    for (int i = a->index->ndim; mask && i < a->x->ndim; i++) inner *= a->x->shape[i];
+    proa_status status = put_rows(a, rows, count, inner);
+    proa_scratch_free(rows);
+    return status;
 }

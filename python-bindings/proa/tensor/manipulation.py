@@ -324,30 +324,24 @@ def index_fill(x, index, axis, value, name=None):
 index_fill_ = twin(index_fill, "index_fill_")
 
 
-def index_put(x, indices, value, accumulate=False, name=None):
-    """x with value at indices, a tuple of integer tensors (or bool masks), one an axis; accumulate adds."""
+def _points(x, indices):
+    """The points [common shape…, axes] of x that indices name, one integer tensor (or bool mask) an axis (or several)."""
     parts = []
     for t in indices:
         if dtype_name(t.dtype) == "bool":
-            where = _core.nonzero(t)
-            parts += [_core.squeeze(c, [1]) for c in _core.split(where, [], len(t.shape), 1)]
+            parts += [_core.squeeze(c, [1]) for c in _core.split(_core.nonzero(t), [], len(t.shape), 1)]
         else:
-            parts.append(t)
-    parts = broadcast_tensors([_core.cast(t, "int64") for t in parts])
-    sizes, inner = x.shape[:len(parts)], x.shape[len(parts):]
-    rows = None
-    for part, n in zip(parts, sizes):
-        n = like(n, part)
-        part = _core.where(_core.less_than(part, like(0, part)), _core.add(part, n), part)
-        rows = part if rows is None else _core.add(_core.multiply(rows, n), part)
-    value = _core.flatten(_core.expand(value, rows.shape + inner), 0, rows.ndim - 1) if rows.ndim else \
-        _core.unsqueeze(_core.expand(value, inner), [0])
-    flat, rows = _core.flatten(x, 0, len(sizes) - 1), _core.reshape(rows, [-1])
-    if accumulate:
-        out = _core.scatter_nd_add(flat, _core.unsqueeze(rows, [1]), value)
-    else:
-        out = _core.scatter(flat, rows, value)
-    return reshaped(out, x.shape)
+            parts.append(_core.cast(t, "int64"))
+    for axis, part in enumerate(parts):
+        from_front = _core.add(part, like(x.shape[axis], part))
+        parts[axis] = _core.where(_core.less_than(part, like(0, part)), from_front, part)
+    return _core.stack(broadcast_tensors(parts), -1)
+
+
+def index_put(x, indices, value, accumulate=False, name=None):
+    """x with value at indices, a tuple of integer tensors (or bool masks), one an axis; accumulate adds."""
+    mask = len(indices) == 1 and dtype_name(indices[0].dtype) == "bool"
+    return _core.index_put(x, indices[0] if mask else _points(x, indices), value, accumulate)
 
 
 index_put_ = twin(index_put, "index_put_")

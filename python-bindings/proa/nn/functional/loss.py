@@ -173,7 +173,8 @@ def square_error_cost(input, label):
 
 
 def log_loss(input, label, epsilon=0.0001, name=None):
-    """Cross-entropy of probabilities, each moved epsilon away from 0."""
+    """Cross-entropy of probabilities, each moved epsilon away from 0. As in Paddle, label gets no gradient."""
+    label = label.detach()
     return -(label * _core.log(input + epsilon)) - (1.0 - label) * _core.log(1.0 - input + epsilon)
 
 
