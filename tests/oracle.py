@@ -13,7 +13,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYTHON = pathlib.Path(os.environ.get("PROA_ORACLE", ROOT / ".venv-oracle/bin/python"))
 AT_START = ("FLAGS_", "GLOG_", "OMP_", "PYTHONWARNINGS")  # variables that are read before a program's first line
-QUIET = {"GLOG_minloglevel": "3", "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+# One thread: some kernels of Paddle 2.6.2 race between two (send_ue_recv, density_prior_box) and answer now this, now that.
+ENVIRONMENT = {"GLOG_minloglevel": "3", "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 _servers = {}
 
 
@@ -45,7 +46,7 @@ def run(*words, cwd=None, timeout=300, **env):
     """Runs SCRIPT or -c CODE with arguments, in this environment with what env says besides, and without our package;
     what subprocess.run(…, text=True, capture_output=True) returns and raises."""
     words = [str(w) for w in words]
-    env = {**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **QUIET, **env}
+    env = {**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **ENVIRONMENT, **env}
     server = _server(env)
     with tempfile.TemporaryDirectory() as folder:
         out, err = pathlib.Path(folder, "out"), pathlib.Path(folder, "err")
