@@ -128,6 +128,8 @@ proa_status index_put_infer(const proa_index_put_args *a, proa_index_put_metas *
     proa_meta places;
     m->out = proa_meta_of(a->x);
     PROA_TRY(same_dtype("index_put", "value", a->value, a->x));
+    if (a->accumulate && a->x->dtype == PROA_BOOL)
+        return OP_FAIL("index_put", INVALID_ARGUMENT, "accumulate", "adds numbers, but x is bool");
     PROA_TRY(places_of(a, &places));
     return proa__check_broadcast("index_put", "value", a->value, &places);
 }

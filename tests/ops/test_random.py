@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 
 from conftest import BUILD  # noqa: F401 - puts the package on the path
+import proa
 from proa import _core
 
 N = 200_000
@@ -144,3 +145,13 @@ def test_multinomial_refuses(weights):
         _core.multinomial(x=_core.from_numpy(np.array(weights)), num_samples=1)
     with pytest.raises(ValueError, match="poisson"):
         _core.poisson(x=_core.from_numpy(np.array([-1.0])))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_gumbel_softmax_samples_in_every_dtype(dtype):
+    """Each class as often as its probability; a noise that is rounded before its logarithm would be infinite."""
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    logits = proa.to_tensor(np.tile(np.log(weights), (20_000, 1))).astype(dtype)
+    drawn = proa.nn.functional.gumbel_softmax(logits, hard=True).astype("float32").numpy()
+    assert np.array_equal(drawn.sum(1), np.ones(20_000))
+    assert np.allclose(drawn.mean(0), weights, atol=0.02)

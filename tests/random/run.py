@@ -119,7 +119,7 @@ def made(p, kind, seed, folder):
     found = eager_modes(function, inputs)
     if not p.writes():
         found["second"] = attempt(second_gradients(function, inputs))
-    static = paddle.jit.to_static(loaded(source, folder, f"static_{kind}_{seed}"))
+    static = paddle.jit.to_static(loaded(source, folder, f"static_{kind}_{seed}"), full_graph=True)
     found["static"] = attempt(with_gradients(static, inputs))
     exported_modes(function, inputs, folder, found, files)
     return {"id": f"{kind}/{seed}", "source": source, "inputs": inputs, "writes": p.writes(), "found": found, "files": files,

@@ -184,7 +184,7 @@ def over_ranks(parts):
 
 def train_dygraph(model, mode, precision, parallel, steps):
     net = make(model, precision, parallel)
-    called = paddle.jit.to_static(net) if mode == "to_static" else net
+    called = paddle.jit.to_static(net, full_graph=True) if mode == "to_static" else net
     if parallel:
         called = paddle.DataParallel(called, find_unused_parameters=True, comm_buffer_size=0.01, last_comm_buffer_size=0.001)
     opt, losses, parts = optimizer(net.parameters()), [], parts_of(model, precision, parallel)

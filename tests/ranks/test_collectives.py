@@ -123,7 +123,7 @@ def body(x):
 
 value = np.arange(6, dtype="float32").reshape(2, 3) + rank
 want = [t.numpy() for t in body(paddle.to_tensor(value))]
-for out, expected in zip(paddle.jit.to_static(body)(paddle.to_tensor(value)), want):
+for out, expected in zip(paddle.jit.to_static(body, full_graph=True)(paddle.to_tensor(value)), want):
     np.testing.assert_array_equal(out.numpy(), expected)
 paddle.enable_static()
 main, folder = static.Program(), sys.argv[1]

@@ -269,8 +269,6 @@ net = nn.Sequential(ColumnParallelLinear(4, 8, has_bias=True))
 refused(ValueError, ["dp_group", "mp_degree"], lambda: group_sharded_parallel(net, sgd(net), "os", group=hcg.get_sharding_parallel_group(),
                                                                               dp_group=dist.get_group(0)))
 refused(ValueError, ["os_g", "fleet.distributed_optimizer"], lambda: group_sharded_parallel(net, fleet.distributed_optimizer(sgd(net)), "os_g"))
-refused(NotImplementedError, ["Lamb", "mp_degree"],
-        lambda: fleet.distributed_optimizer(paddle.optimizer.Lamb(0.1, parameters=net.parameters())))
 hcg = begin(pp=2)
 layers = PipelineLayer([LayerDesc(nn.Linear, 4, 4), LayerDesc(nn.Linear, 4, 4)], topology=hcg.topology())
 layers.add_sublayer("norm", nn.SyncBatchNorm(4))

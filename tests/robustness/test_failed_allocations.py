@@ -137,7 +137,8 @@ def arrays(folder):
         y = x * 1
         y[1, ::2] = 3
         y[y > 2] = 0
-        return [y.numpy(), paddle.to_tensor(y.numpy()), np.asarray(y[0]), paddle.linalg.svd(y[0, 0])[1], y.tolist()]
+        y[:, [0, 1]] = y[:, [1, 0]]
+        return [y.numpy(), y[y > 1].numpy(), paddle.to_tensor(y.numpy()), np.asarray(y[0]), paddle.linalg.svd(y[0, 0])[1], y.tolist()]
     return call
 
 

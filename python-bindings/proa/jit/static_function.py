@@ -168,7 +168,7 @@ class StaticFunction:
         try:
             concrete = self._concrete(bound)
         except Exception as error:
-            if self._full_graph:
+            if self._full_graph or isinstance(error, MemoryError):
                 raise
             why = str(error)
         else:

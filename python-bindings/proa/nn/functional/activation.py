@@ -71,8 +71,9 @@ def glu(x, axis=-1, name=None):
 
 def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
     """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
-    u = _core.uniform(x.shape, x.dtype, 1e-5, 1.0)
-    soft = _core.softmax((x - _core.log(-_core.log(u))) / temperature, axis)
+    wide = x.dtype if x.dtype == _core.float64 else _core.float32  # in a half type u would round to 1, whose noise is infinite
+    noise = -_core.log(-_core.log(_core.uniform(x.shape, wide, 1e-5, 1.0)))
+    soft = _core.softmax((x + (noise if x.dtype == wide else _core.cast(noise, x.dtype))) / temperature, axis)
     if not hard:
         return soft
     best = _core.argmax(soft, axis, True)
