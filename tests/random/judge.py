@@ -19,7 +19,7 @@ REFUSALS = ("shares memory with a tensor that was changed in place", "a length t
 
 
 # A write through a view: Paddle's gradients ignore it, Proa's follow it (docs/migration.md).
-THROUGH_A_VIEW = re.compile(r"^ +(paddle\.unbind|y\d+\[[^=]*\]\.|y\d+\.(reshape|transpose)\()", re.M)
+THROUGH_A_VIEW = re.compile(r"^ +(paddle\.unbind|y\d+\[[^=]*\]\.|y\d+\.(reshape|transpose)\(|(y\d+) = paddle\.t\((?s:.*?)^ +\3\.\w+_\()", re.M)
 # Their gradients on Paddle's CPU are wrong (finite differences agree with Proa's), as are heaviside's broadcast values.
 WRONG_IN_PADDLE = re.compile(r"\b(amin|amax|(cumulative_)?trapezoid|pinv|heaviside)\(|\bgather\(\w+, [^\n]*, (-|[1-9])")
 # Paddle divides by zero where a grid has one pixel on a side and corners are aligned.
