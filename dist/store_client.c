@@ -167,9 +167,9 @@ static void *read_answers(void *context)
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-static proa_status lost(const proa__store *s, const char *key)
+static proa_status lost(const proa__store *s, bool no_memory, const char *key)
 {
-    if (s->no_memory)
+    if (no_memory)
         return proa_fail(PROA_ERR_OUT_OF_MEMORY,
                          "store: no memory for the answers to rank %d; its connection has ended (key \"%s\")",
                          s->rank, key);
@@ -208,10 +208,10 @@ static proa_status ask(proa__store *s, proa__store_request request, double secon
             *at = p->next;
             break;
         }
-    bool was_lost = s->lost || !sent;
+    bool was_lost = s->lost || !sent, no_memory = s->no_memory;
     pthread_mutex_unlock(&s->lock);
     if (!p->done) {
-        if (was_lost) return lost(s, key);
+        if (was_lost) return lost(s, no_memory, key);
         return proa_fail(
             PROA_ERR_TIMEOUT,
             "store: no answer about \"%s\" within %.0f s from rank 0 or the launcher, which serves it", key,
