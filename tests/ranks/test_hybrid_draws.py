@@ -4,12 +4,11 @@ import importlib.util
 import os
 import pathlib
 import random
-import time
 
 import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-SEED = int(os.environ.get("PROA_SEED", time.time()))
+SEED = int(os.environ.get("PROA_SEED", 2))  # the long tests draw anew each time
 
 
 def load(folder):

@@ -1,9 +1,12 @@
 """StaticFunction: the result of to_static on a function or method. It caches one program per call signature."""
 import inspect
+import random
 import types
 import warnings
 import weakref
 from collections import OrderedDict, namedtuple
+
+import numpy as np
 
 from .. import _core
 from ..amp.auto_cast import state as amp_state
@@ -51,7 +54,7 @@ class StaticFunction:
         self._clock = 0  # of calls: a program's `used` says when it ran last
         self._held = None
         self._quick, self._changes = {}, -1  # programs by _quick_key, while no layer has changed since
-        self._plain = None  # why it runs as plain Python
+        self._plain = {}  # kind of call that runs as plain Python -> why
         self._name = name or function.__name__
         made.add(self)
         self.__signature__ = inspect.signature(self.dygraph_function)
@@ -150,7 +153,7 @@ class StaticFunction:
 
     def __call__(self, *args, **kwargs):
         if _is_capturing():
-            if not Switch.on or self._plain:
+            if not Switch.on:
                 return self.dygraph_function(*args, **kwargs)
             self._need_dynamic()
             return self._inline()(*args, **kwargs)
@@ -159,30 +162,38 @@ class StaticFunction:
             if found is not None:
                 found.used = self._clock = self._clock + 1
                 return found.call(list(args))
-        if not Switch.on or self._plain:
+        if not Switch.on:
             return self.dygraph_function(*args, **kwargs)
         return self._called(args, kwargs)
 
     def _called(self, args, kwargs):
         bound = self._signature.bind(args, kwargs)
+        key = None
         try:
-            concrete = self._concrete(bound)
+            key, feeds = self._kind(bound)
+            concrete = None if self._is_plain(key) else self._concrete(bound, (key, feeds))
         except Exception as error:
             if self._full_graph or isinstance(error, MemoryError):
                 raise
             why = str(error)
         else:
+            if concrete is None:
+                return self.dygraph_function(*args, **kwargs)
             if not kwargs and len(args) == len(bound.tensors):
                 self._remember(args, concrete)
             return concrete.call(bound.tensors)
-        return self._called_plain(why, args, kwargs)
+        return self._called_plain(key, why, args, kwargs)
 
-    def _called_plain(self, why, args, kwargs):
-        """The call as plain Python, which raises what is the user's own error. If it works, later calls are plain, too."""
+    def _is_plain(self, key):
+        """Whether calls of this kind are plain: one could not be captured, or as many other kinds as programs are kept could not."""
+        return key in self._plain or len(self._plain) >= _kept_programs() and key not in self._programs
+
+    def _called_plain(self, key, why, args, kwargs):
+        """The call as plain Python, which raises what is the user's own error. If it works, later calls of the kind are plain, too."""
         result = self.dygraph_function(*args, **kwargs)
+        self._plain[key] = why
         warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {why}\n"
                       "(full_graph=True makes this an error)", stacklevel=4)
-        self._plain = why
         return result
 
     def _remember(self, args, found):
@@ -198,24 +209,38 @@ class StaticFunction:
         return (tuple([layer.training for layer in self._layers()]), _core.is_recording(), amp_state.level,
                 amp_state.dtype, _core.get_default_dtype())
 
-    def _concrete(self, bound):
+    def _kind(self, bound):
+        """(the key of a call among programs, its feeds)."""
         mode = self._mode()
         feeds = self._signature.feeds(bound)
-        key = bound.key(), tuple((feed.shape, feed.dtype, feed.stop_gradient) for feed in feeds), mode
+        return (bound.key(), tuple((feed.shape, feed.dtype, feed.stop_gradient) for feed in feeds), mode), feeds
+
+    def _concrete(self, bound, kind=None):
+        key, feeds = kind or self._kind(bound)
         found = self._programs.get(key)
         if found is None:
-            found = Concrete(self._inline(), self._signature, bound, feeds, self._layers(), mode[1])
-            found.compiled
+            found = self._captured(bound, feeds, recording=key[2][1])
             self._evict()
             self._programs[key] = found
             self._made += 1
         found.used = self._clock = self._clock + 1
         return found
 
+    def _captured(self, bound, feeds, recording):
+        """A program, compiled. Python's and NumPy's generators are as before if that fails."""
+        states = random.getstate(), np.random.get_state()
+        try:
+            program = Concrete(self._inline(), self._signature, bound, feeds, self._layers(), recording)
+            program.compiled
+        except Exception:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+            raise
+        return program
+
     def _evict(self):
         """Makes space for one more program: the least recently used go, with their plans and memory."""
-        kept = max(1, int(_core.get_flag("kept_programs")))
-        while len(self._programs) >= kept:
+        while len(self._programs) >= _kept_programs():
             del self._programs[min(self._programs, key=lambda key: self._programs[key].used)]
             self._quick.clear()
 
@@ -239,7 +264,7 @@ class StaticFunction:
     def _one(self):
         if not self._programs and self._plain:
             raise ValueError(f"{self._name} has no program: it runs as plain Python, since it cannot be captured: "
-                             f"{self._plain}")
+                             f"{next(iter(self._plain.values()))}")
         if not self._programs:
             raise ValueError(f"{self._name} has no program yet: give it input_spec, or call it once before")
         if len({key[:2] for key in self._programs}) > 1:
@@ -291,7 +316,7 @@ class StaticFunction:
         """Numbers of programs that exist, may be kept (FLAGS_kept_programs), were made and have gone; their plans, and the
         bytes of their memory between runs."""
         stats = [one.compiled.stats() for one in self._programs.values()]
-        return CacheInfo(len(stats), max(1, int(_core.get_flag("kept_programs"))), self._made, self._made - len(stats),
+        return CacheInfo(len(stats), _kept_programs(), self._made, self._made - len(stats),
                          sum(one["plans"] for one in stats), sum(one["arena_bytes"] for one in stats))
 
     @property
@@ -315,6 +340,10 @@ class StaticFunction:
 
     def __repr__(self):
         return f"<StaticFunction {self.__qualname__}>"
+
+
+def _kept_programs():
+    return max(1, int(_core.get_flag("kept_programs")))
 
 
 def _parts(layers):

@@ -1,7 +1,9 @@
 """Refusals of to_static and their words, and what it takes all the same."""
 import linecache
+import random
 import warnings
 
+import numpy as np
 import pytest
 
 from nets import tensor
@@ -94,6 +96,29 @@ def test_fall_back():
         plain(tensor(2))
     with pytest.raises(ValueError, match="runs as plain Python, since"):
         plain.concrete_program
+
+
+def test_one_kind_of_call_that_falls_back_leaves_the_others_programs():
+    def f(x, listed):
+        return x.tolist() if listed else x * 2
+    program = paddle.jit.to_static(f)
+    with pytest.warns(UserWarning, match="runs as plain Python"):
+        assert program(paddle.ones([2]), True) == [1.0, 1.0]
+    assert program(paddle.ones([2]), False).tolist() == [2.0, 2.0]
+    assert program(paddle.ones([2]), True) == [1.0, 1.0]
+    assert len(program.program_cache.concrete_programs()) == 1
+
+
+def test_a_failed_capture_draws_no_numbers():
+    def f(x):
+        return [random.random(), np.random.rand(), *x.tolist()]
+
+    def seeded(function):
+        random.seed(1)
+        np.random.seed(1)
+        return function(paddle.ones([1]))
+    with pytest.warns(UserWarning, match="runs as plain Python"):
+        assert seeded(paddle.jit.to_static(f)) == seeded(f)
 
 
 def test_the_users_own_error_is_no_reason_to_fall_back():
