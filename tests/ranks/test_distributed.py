@@ -401,7 +401,7 @@ def _raises():
 SPAWNS = '''
 import paddle
 import paddle.distributed as dist
-print("imported", __name__, flush=True)
+print(f"imported {__name__}\\n", end="", flush=True)  # one write: ranks share the pipe
 
 def work(base):
     dist.init_parallel_env()
