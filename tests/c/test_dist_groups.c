@@ -340,11 +340,9 @@ static void one_is_late(proa__ring *g, proa__store *store)
 START_TEST(a_rank_that_is_late) { with_ranks(3, 0.5, one_is_late); }
 END_TEST
 
-/* Two processes; the second is killed or stopped while the first waits. */
-static void process_ends(int signal, proa_status code, const char *part)
+/* A process that meets rank 0 at a barrier and then waits to be killed. */
+static pid_t second_rank(const char *folder)
 {
-    char folder[] = "/tmp/proa_dist_XXXXXX";
-    ck_assert_ptr_nonnull(mkdtemp(folder));
     pid_t child = fork();
     if (child == 0) {
         if (proa_dist_start(.store = folder, .rank = 1, .size = 2, .timeout = 20) == PROA_OK &&
@@ -352,6 +350,15 @@ static void process_ends(int signal, proa_status code, const char *part)
             pause();
         _exit(1);
     }
+    return child;
+}
+
+/* Two processes; the second is killed or stopped while the first waits. */
+static void process_ends(int signal, proa_status code, const char *part)
+{
+    char folder[] = "/tmp/proa_dist_XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    pid_t child = second_rank(folder);
     fine(proa_dist_start(.store = folder, .rank = 0, .size = 2, .timeout = 3));
     fine(proa_dist_barrier());
     kill(child, signal);
@@ -374,13 +381,7 @@ START_TEST(rank_0_is_cut_off)
 {
     char folder[] = "/tmp/proa_dist_XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    pid_t child = fork();
-    if (child == 0) {
-        if (proa_dist_start(.store = folder, .rank = 1, .size = 2, .timeout = 20) == PROA_OK &&
-            !proa_dist_barrier())
-            pause();
-        _exit(1);
-    }
+    pid_t child = second_rank(folder);
     fine(proa_dist_start(.store = folder, .rank = 0, .size = 2, .timeout = 20));
     fine(proa_dist_barrier());
     for (int fd = 3; fd < 64; fd++) shutdown(fd, SHUT_RDWR);

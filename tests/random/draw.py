@@ -103,7 +103,7 @@ class Filling:
                 str(rng.randrange(-n, n)) if n else ":", ":", f"{rng.choice(['', 0, -1, -2])}:{rng.choice(['', 1, 2, -1])}",
                 f"::{rng.choice([1, 2, -1, -2])}", f"[{rng.randrange(-n, n)}, {rng.randrange(-n, n)}]" if n else ":", "None",
                 f"paddle.to_tensor([{rng.randrange(-n, n)}])" if n else ":"]))
-        if any(part[0] in "[p" for part in parts):  # beside arrays Paddle 2.6.2 takes None for an axis of x
+        if any(part[0] in "[p" for part in parts):  # Paddle 2.6.2 applies an array to the axis that None adds
             parts = [":" if part == "None" else part for part in parts]
         if rng.random() < 0.15:
             parts.append("...")

@@ -195,7 +195,7 @@ def _joined_over_ranks(parts):
 def averaged(grads):
     """Averages over all ranks, in one message a dtype."""
     ranks, found = world().nranks, list(grads)
-    for dtype in {g.dtype for g in grads}:
+    for dtype in dict.fromkeys(g.dtype for g in grads):  # in one order on all ranks
         at = [i for i, g in enumerate(grads) if g.dtype == dtype]
         joined = _core.concat([grads[i].reshape([-1]) for i in at])
         joined = _core.scale(_core.all_reduce(joined, op="SUM", group=world().id), 1.0 / ranks)
