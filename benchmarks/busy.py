@@ -40,7 +40,7 @@ def units(tiny=False):
     """Units whose rows are the loads; what is timed is the same in all."""
     def of(unit, family):
         row = unit.rows[0]
-        return Unit(f"{family}: {unit.name}", tuple(Row(load, row.make, per=row.per) for load in SHARES), skip=("paddle",))
+        return Unit(f"{family}: {unit.name}", tuple(Row(load, row.make, per=row.per) for load in SHARES), skip=("paddle", *unit.skip))
     steps = [*training.units(tiny), training.unit(RESIDUAL.partition(": ")[2], *residual(tiny))]
     return [of(u, "training") for u in steps] + [of(u, "inference") for u in inference.units(tiny)]
 

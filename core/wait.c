@@ -10,7 +10,9 @@
 #include <time.h>
 
 #if defined(__linux__)
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
@@ -22,13 +24,14 @@ enum {
                             * ops of most training steps */
     SPIN_CONTENDED = 8000, /* ns of spinning under contention (8 µs): about the cost of falling asleep and
                             * being woken */
-    LATE = 200000,     /* ns after which a wake-up counts as late (200 µs): on an idle core a woken thread
-                            * starts sooner */
-    WINDOW = 50000000, /* ns over which a thread counts signs of contention: 50 ms */
-    /* Threshold of contention: involuntary context switches plus late wake-ups and preempted spins
-     * (window.late) in one window. A quiet machine shows a few per second. */
-    SIGNS = 3,
-    CONTENDED_FOR = 500000000, /* ns for which cores then count as contended */
+    GAP = 200000,          /* ns between two reads of the clock (200 µs) that show a preempted spin */
+    WINDOW = 50000000,     /* ns over which a thread measures contention: 50 ms */
+    /* Threshold of contention: one part in DELAYED of a window spent ready but waiting for a core. Beside
+     * another busy thread on the core it is half; on a quiet machine, under a hundredth. */
+    DELAYED = 10,
+    SWITCHES = 3, /* threshold where the kernel does not tell that time: involuntary context switches */
+    CONTENDED_FOR = 100000000, /* ns for which cores then count as contended: two windows, so that a burst of
+                                * other work costs little */
     PAUSES = 16                /* pause instructions between two reads of the clock: 0.3 to 1 µs */
 };
 
@@ -39,8 +42,7 @@ static atomic_bool scarce;
 
 static PROA__TLS struct {
     int64_t since; /* when the window began */
-    long switches; /* involuntary context switches of this thread until then */
-    int late;      /* times it was preempted while it spun, or was scheduled late after a wake-up */
+    int64_t signs; /* signs_of_contention() until then */
 } window;
 
 static int64_t now_ns(void)
@@ -60,17 +62,37 @@ static bool contended_at(int64_t now)
 
 bool proa__cores_contended(void) { return contended_at(now_ns()); }
 
-static void close_window(int64_t now)
+/* Ever growing signs of contention for the calling thread: the ns that it was ready but waited for a core
+ * (Linux's schedstat), else its involuntary context switches. `per_window`: their threshold. A thread woken
+ * on its waker's core switches often yet waits little, so switches alone say too much. */
+static int64_t signs_of_contention(int64_t *per_window)
 {
-    long switches = window.switches;
+#if defined(__linux__)
+    char text[96];
+    int f = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = f < 0 ? -1 : read(f, text, sizeof text - 1);
+    if (f >= 0) close(f);
+    text[n > 0 ? n : 0] = 0;
+    long long ran, waited;
+    *per_window = WINDOW / DELAYED;
+    if (sscanf(text, "%lld %lld", &ran, &waited) == 2 && ran)
+        return waited; /* zeros: the kernel does not count */
+#endif
+    *per_window = SWITCHES;
 #if defined(RUSAGE_THREAD)
     struct rusage used;
-    if (getrusage(RUSAGE_THREAD, &used) == 0) switches = used.ru_nivcsw;
+    if (getrusage(RUSAGE_THREAD, &used) == 0) return used.ru_nivcsw;
 #endif
-    int64_t signs = switches - window.switches + window.late;
-    if (window.since && signs >= SIGNS && signs * WINDOW >= SIGNS * (now - window.since))
+    return 0;
+}
+
+static void close_window(int64_t now)
+{
+    int64_t per_window, all = signs_of_contention(&per_window), signs = all - window.signs;
+    double windows = (double)(now - window.since) / WINDOW;
+    if (window.since && (double)signs >= (double)per_window * windows)
         atomic_store_explicit(&contended_until, now + CONTENDED_FOR, memory_order_relaxed);
-    window.since = now, window.switches = switches, window.late = 0;
+    window.since = now, window.signs = all;
 }
 
 /* ---- sleeping -------------------------------------------------------------------------- */
@@ -108,7 +130,6 @@ static void wake(proa__signal *s)
 void proa__wake_sleepers(proa__signal *s)
 {
     if (PROA__LIKELY(atomic_load(&s->sleepers) == 0)) return;
-    atomic_store_explicit(&s->woken_at, now_ns(), memory_order_relaxed);
     wake(s);
 }
 
@@ -136,10 +157,7 @@ static unsigned spin_while(proa__signal *s, unsigned from)
             relax();
         }
         before = now, now = now_ns();
-        if (now - before > LATE) {
-            window.late++; /* it was preempted while spinning; more spinning is useless */
-            break;
-        }
+        if (now - before > GAP) break; /* it was preempted while spinning; more spinning is useless */
     } while (now - start < limit);
     return atomic_load_explicit(&s->word, memory_order_acquire);
 }
@@ -151,7 +169,6 @@ static unsigned sleep_until(proa__signal *s, unsigned from)
     while ((word = atomic_load(&s->word)) == from) sleep_while(s, from);
     atomic_fetch_sub(&s->sleepers, 1);
     int64_t now = now_ns();
-    if (now - atomic_load_explicit(&s->woken_at, memory_order_relaxed) > LATE) window.late++;
     if (now - window.since > WINDOW) close_window(now);
     return word;
 }

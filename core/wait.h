@@ -11,7 +11,6 @@
 typedef struct proa__signal {
     atomic_uint word;
     atomic_uint sleepers;
-    atomic_llong woken_at; /* ns; time of the last wake-up */
 } proa__signal;
 
 /* Waits until the word differs from `from` and returns it; increments *sleeps if this thread slept. */
