@@ -74,14 +74,14 @@ proa_status proa__infer_call(proa_call *call, void *metas)
     const proa_op *op = call->op;
     const proa_tensor *first;
     PROA_TRY(check_first(op, call->args, &first));
-    if (op->infer && op->n_out == 1 && proa__field_one(&op->fields[op->n_in + op->n_attr], call->args)) {
+    if (op->infer && op->n_out == 1 && !proa__makes_list(&op->fields[op->n_in + op->n_attr])) {
         ((proa_meta *)metas)->ndim = -1;
         return op->infer(call->args, metas);
     }
     char *m = metas;
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *out = &op->fields[op->n_in + op->n_attr + i];
-        if (proa__field_list(out, call->args)) {
+        if (proa__makes_list(out)) {
             *(proa_metas *)(void *)m = (proa_metas){0, NULL};
             m += sizeof(proa_metas);
             continue;
@@ -451,8 +451,8 @@ static inline bool is_plain(const proa_call *call)
     const proa_op *op = call->op;
     if (op->n_out != 1 || op->flags & (PROA_OP_DATA_SHAPE | PROA_OP_MUTATES)) return false;
     if (call->any & PROA_T_STRIDED && !(op->flags & PROA_OP_STRIDED)) return false;
-    proa_tensor **out = proa__field_one(&op->fields[op->n_in + op->n_attr], call->args);
-    return out && !*out;
+    const proa_field *out = &op->fields[op->n_in + op->n_attr];
+    return !proa__makes_list(out) && !*proa_field_tensor(out, call->args);
 }
 
 static inline proa_status launch_plain(proa_call *call, const proa_meta *meta)
