@@ -5,6 +5,7 @@
 
 #include "core/args_visit.h"
 #include "core/device.h"
+#include "core/op_device.h"
 #include "ops/selected_rows/selected_rows.h"
 
 #include <proa/ops.h>
@@ -517,12 +518,23 @@ static void drop_grads(proa_node *n)
     n->grads = NULL;
 }
 
+/* The ops of a gradient have the op_device of their op. */
+static proa_status run_placed(proa_node *n, const proa__backward_call *call)
+{
+    if (!n->device) return run_node(n, call);
+    int32_t device = proa__op_device;
+    proa__op_device = n->device;
+    proa_status status = run_node(n, call);
+    proa__op_device = device;
+    return status;
+}
+
 static proa_status run_order(const proa__backward_call *call, const node_list *order)
 {
     proa_status status = PROA_OK;
     for (int64_t i = 0; i < order->count; i++) {
         proa_node *n = order->at[i];
-        if (status == PROA_OK) status = run_node(n, call);
+        if (status == PROA_OK) status = run_placed(n, call);
         collect_targets(call, n);
         drop_grads(n);
         if (status == PROA_OK && !call->retain_graph && n->kind != PROA_NODE_LEAF && n->needed && !n->freed)

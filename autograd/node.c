@@ -11,6 +11,7 @@ static inline void clear(proa_node *n)
     n->op = NULL;
     n->args = NULL;
     n->freed = false;
+    n->device = 0;
     n->in_place = false;
     n->n_saved = 0;
     n->metas = NULL;

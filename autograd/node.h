@@ -57,6 +57,7 @@ struct proa_node {
     proa_tensors inputs, outputs; /* FUNCTION: kept inputs, output handles without history */
     bool freed;                   /* a backward has run through it and freed the saved values */
     bool in_place;                /* the call overwrote an input */
+    int32_t device;               /* op_device of a program's op, which its gradient's ops get; 0: none */
     int32_t n_edges, n_out, n_saved;
     proa_edge *edges;              /* one an input tensor, lists flattened */
     proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */

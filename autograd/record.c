@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "core/args.h"
 #include "core/copy.h"
+#include "core/op_device.h"
 
 #include "impl/elementwise.h"
 #include "impl/shape.h"
@@ -336,6 +337,7 @@ proa_status proa__record_again(const proa_op *op, void *args)
     if (!(call.any & PROA_T_GRAD) || op->flags & PROA_OP_NO_GRAD) return PROA_OK;
     proa_node *node = begin_node(&call, false);
     if (!node) return proa_error();
+    node->device = proa__op_device;
     proa_status status = end_node(&call, node);
     proa__node_release_new(node);
     return status;

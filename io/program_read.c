@@ -5,6 +5,8 @@
 
 #include "io/program_read.h"
 
+#include "core/op_device.h"
+
 #include <proa/io.h>
 #include <proa/ops.h>
 #include <stdlib.h>
@@ -306,6 +308,14 @@ static proa_status begin_arrays(proa__level *level)
     return PROA_OK;
 }
 
+/* The number of an op's op_device; 0 without one. */
+static int32_t device_of(const pb_op *op)
+{
+    const pb_attr *a = proa__attr_find(op, "op_device");
+    int32_t device = a && (int)a->type == PROA_WIRE_STRING ? proa__op_device_number(a->s) : 0;
+    return device > 0 ? device : 0;
+}
+
 proa_status proa__read_ops(proa__load *l, proa__level *level)
 {
     const pb_block *b = level->pb;
@@ -325,6 +335,7 @@ proa_status proa__read_ops(proa__load *l, proa__level *level)
         int64_t number = 0;
         proa_status status = PROA_OK;
         l->program->role = role && proa__attr_int(role, &number) ? (int32_t)(number & 0xfff) : 0;
+        proa__op_device = device_of(r.desc);
         if (!is_marker(r.desc)) status = proa__read_op(&r);
         else if (level == l->levels && r.desc->type[2] == 't') status = read_fetch(&r, &list[n++]);
         if (status != PROA_OK) return place_error(l, level, i);
@@ -344,7 +355,9 @@ static proa_status read_level(proa__load *l, proa__level *level)
 {
     proa_block *was = proa__capture_into(level->block);
     bool record = proa_door_set(PROA_DOOR_RECORD, false), convert = proa_door_set(PROA_DOOR_CONVERT, false);
+    int32_t device = proa__op_device;
     proa_status status = proa__read_ops(l, level);
+    proa__op_device = device;
     proa_door_set(PROA_DOOR_CONVERT, convert);
     proa_door_set(PROA_DOOR_RECORD, record);
     proa__capture_into(was);

@@ -116,7 +116,7 @@ static proa_status put_root(proa_wire_writer *w, const proa_program *p)
         if (!v->is_lod) PROA_TRY(put_marker(w, "feed", "feed", v->name, --n_fed));
     }
     PROA_TRY(put_ops(w));
-    w->role = 0;
+    w->role = w->device = 0;
     for (int32_t i = 0; i < proa__root(p)->n_outputs; i++) PROA_TRY(put_output(w, p, i, &fetched[i]));
     for (int32_t i = 0; i < proa__root(p)->n_outputs; i++)
         PROA_TRY(put_marker(w, "fetch", fetched[i], "fetch", i));

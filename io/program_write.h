@@ -33,7 +33,7 @@ struct proa_wire_writer {
         *outer_names;     /* of a sub-block: variable → the outer variable's name it is written as */
     proa__list ops, vars; /* of the block: pb_op, pb_var */
     proa__open_op *op;    /* the current one */
-    int32_t role;
+    int32_t role, device; /* op_role, op_device of the op being written */
     unsigned temporaries;
     proa__forwards forwards; /* index of the first `indexed` of `ops` */
     size_t indexed;

@@ -5,6 +5,8 @@
 
 #include "io/program_read.h"
 
+#include "core/op_device.h"
+
 #include <proa/ops.h>
 #include <proa/program.h>
 
@@ -40,11 +42,12 @@ static proa__level *enter(proa_wire_reader *r)
 
 static proa_status read_into(proa__load *l, proa__level *level)
 {
-    int32_t role = l->program->role;
+    int32_t role = l->program->role, device = proa__op_device;
     l->depth++;
     proa_status status = proa__read_ops(l, level);
     l->depth--;
     l->program->role = role;
+    proa__op_device = device;
     return status;
 }
 

@@ -108,6 +108,7 @@ static proa_status write_sub(proa_wire_writer *w, const proa_block *b, const nam
                             .arrays = w->arrays,
                             .outer_names = &outer,
                             .role = w->role,
+                            .device = w->device,
                             .temporaries = w->temporaries};
     pb_block *to = proa__new_block(&sub);
     proa_status status = to ? PROA_OK : proa_error();

@@ -6,6 +6,7 @@
 #include "io/program_write.h"
 
 #include "core/args_visit.h"
+#include "core/op_device.h"
 #include "ops/wire_util.h"
 
 #include <math.h>
@@ -52,7 +53,8 @@ static proa_status writer_op(proa_wire_writer *w, const char *type)
     op->desc = desc;
     w->op = op;
     PROA_TRY(proa__list_add(&w->ops, w->arena, desc));
-    return proa_wire_put_int(w, "op_role", PROA_WIRE_INT, w->role);
+    PROA_TRY(proa_wire_put_int(w, "op_role", PROA_WIRE_INT, w->role));
+    return w->device ? proa_wire_put_string(w, "op_device", proa__op_device_name(w->device)) : PROA_OK;
 }
 
 static proa_status no_op(const char *what)
@@ -690,6 +692,7 @@ proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr)
 {
     const proa_op *op = instr->op;
     w->role = instr->role;
+    w->device = instr->device;
     if (proa__is_control(op)) return proa__write_control(w, instr);
     for (int i = 0; i < op->n_wires; i++) {
         const proa_wire *wire = &op->wires[i];

@@ -65,6 +65,19 @@ PROA_API int32_t proa_program_set_role(proa_program *p, int32_t role);
 PROA_API proa_status proa_program_recast(proa_program *p, bool marked_only);
 /* Sets whether ops appended from now on carry the mark of proa_program_recast; returns the former setting. */
 PROA_API bool proa_program_mark(proa_program *p, bool mark);
+/* The device (Paddle's op_device: "gpu:1", "cpu", "gpu:all") of ops that this thread appends to programs
+ * from now on; their gradients' ops get the same. NULL or "": none. Runs do not heed it; pipelines are cut by
+ * it. */
+PROA_API proa_status proa_set_op_device(const char *device);
+PROA_API const char *proa_op_device(void); /* "": none */
+/* Keeps the ops of the root block with these numbers, ascending, and drops the others. Variables that are
+ * read, but no longer made, become the inputs; outputs must be set anew. After OUT_OF_MEMORY the program can
+ * only be freed. */
+PROA_API proa_status proa_program_keep(proa_program *p, proa_ints ops);
+/* Puts a receive (p2p_recv, from rank `peer` of a group) in front of op `before`: it makes the variable of
+ * that name, which no op made; an input is none any more. */
+PROA_API proa_status proa_program_receive(proa_program *p, const char *name, int64_t before, int64_t peer,
+                                          int64_t group);
 /* A fed variable (static.data): the next input. New symbolic tensor. */
 PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec);
 /* Changes the shape of an input, also its rank, and replays all ops through the doors, so that shapes behind
@@ -134,6 +147,17 @@ PROA_API proa_status proa_program_var(const proa_program *p, int64_t block, int6
 PROA_API int64_t proa_program_op_count(const proa_program *p, int64_t block);
 /* The op's name in the op table, and its role; NULL on error. */
 PROA_API const char *proa_program_op(const proa_program *p, int64_t block, int64_t i, int32_t *role);
+
+/* Names of the root variables that an op of the root block reads and writes. */
+typedef struct proa_op_links {
+    const char *op, *device; /* the op's name in the op table; its op_device, "" for none; borrowed */
+    int32_t role;
+    bool repeatable; /* runs again with the same results: not random, no message, no write to a persistable */
+    int64_t n_reads, n_writes;
+    const char *const *reads, *const *writes; /* in the current scope */
+} proa_op_links;
+/* Fills *links; OUT_OF_RANGE for an unknown op. */
+PROA_API proa_status proa_program_op_links(const proa_program *p, int64_t i, proa_op_links *links);
 
 /* Floating-point operations of an op: products, convolutions, attention, recurrent layers and their
  * gradients, a multiply-add as two. Unknown dims count as `unknown` long. 0 for all other ops; -1 where

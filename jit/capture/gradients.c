@@ -5,6 +5,7 @@
 
 #include "autograd/record.h"
 #include "core/internal.h"
+#include "core/op_device.h"
 #include "core/args_visit.h"
 
 #include <proa/autograd.h>
@@ -33,6 +34,7 @@ static proa_status record_block(differentiation *d, int32_t n_ops)
     for (int64_t i = 0; i < d->inputs.count; i++) PROA_TRY(proa_set_stop_gradient(d->inputs.at[i], false));
     for (int32_t i = 0; i < n_ops; i++) {
         const proa_instr *instr = &d->block->ops[i];
+        proa__op_device = instr->device;
         PROA_TRY(proa__record_again(instr->op, instr->args));
         PROA_TRY(proa__args_visit(instr->op, instr->args, PROA_OUT, cut, d));
     }
@@ -102,8 +104,10 @@ static proa_tensors engine(const differentiation *d)
 
 static proa_status run(differentiation *d, proa_tensors *result)
 {
-    int32_t n_ops = d->block->n_ops, role = d->program->role;
-    PROA_TRY(record_block(d, n_ops));
+    int32_t n_ops = d->block->n_ops, role = d->program->role, device = proa__op_device;
+    proa_status status = record_block(d, n_ops);
+    proa__op_device = device;
+    PROA_TRY(status);
     proa_block *was = proa__capture_into(d->block);
     d->program->role = 1;
     *result = engine(d);

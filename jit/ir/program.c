@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "core/internal.h"
+#include "core/op_device.h"
 #include "core/args_visit.h"
 
 /* ---- making and freeing ---------------------------------------------------------------- */
@@ -373,7 +374,7 @@ proa_status proa__program_reindex(proa_program *p)
 
 proa_status proa__block_take(proa_block *b, const proa_op *op, void *args)
 {
-    proa_instr instr = {op, args, b->program->role, b->program->marks};
+    proa_instr instr = {op, args, b->program->role, b->program->marks, proa__op_device};
     proa_status status = proa__reserve(&b->ops, b->n_ops, &b->ops_capacity, sizeof *b->ops);
     if (status != PROA_OK) proa__instr_clear(&instr);
     else b->ops[b->n_ops++] = instr;
@@ -400,7 +401,7 @@ static proa_status bind_slot(proa_tensor **slot, const proa_field *f, int64_t in
 proa_status proa__block_append(proa_block *b, const proa_op *op, const void *args)
 {
     PROA_TRY(proa_error());
-    proa_instr instr = {op, proa__args_copy(op, args), 0, 0};
+    proa_instr instr = {.op = op, .args = proa__args_copy(op, args)};
     if (!instr.args) return proa_error();
     binding to = {b, op};
     proa_status status = proa__args_visit_reads(op, instr.args, bind_slot, &to);

@@ -38,6 +38,7 @@ typedef struct proa_instr {
     void *args;     /* one block, made by proa__args_copy; owned */
     int32_t role;   /* op_role: 0 forward, 1 backward, 2 optimize, 256 loss */
     uint32_t marks; /* bit 0: fp16_guard */
+    int32_t device; /* op_device, a number of core/op_device.h; 0: none */
 } proa_instr;
 
 typedef struct proa_block {

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "core/internal.h"
+#include "core/op_device.h"
 #include "core/run.h"
 #include "core/args_visit.h"
 
@@ -188,6 +189,7 @@ static proa_status replay_op(replay *r, proa_block *b, const proa_instr *instr)
     if (!owned) return proa_error();
     r->program->role = instr->role;
     r->program->marks = instr->marks;
+    proa__op_device = instr->device;
     proa_status status = proa__args_visit_reads(op, owned, map_read, r);
     if (status == PROA_OK) status = clear_outputs(r, instr, owned);
     memcpy(args, owned, op->args_size);
@@ -304,7 +306,7 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
     r.old = proa__calloc(n * sizeof *r.old);
     r.shared = proa__calloc(n * sizeof *r.shared);
     r.opened = proa__calloc(n * sizeof *r.opened);
-    int32_t role = p->role;
+    int32_t role = p->role, device = proa__op_device;
     uint32_t marks = p->marks;
     bool recording = proa_door_set(PROA_DOOR_RECORD, false);
     proa_status status = r.old && r.shared && r.opened ? PROA_OK : proa_error();
@@ -325,6 +327,7 @@ proa_status proa__program_replay(proa_program *p, const proa__replay_hook *hook)
     proa_door_set(PROA_DOOR_RECORD, recording);
     p->role = role;
     p->marks = marks;
+    proa__op_device = device;
     proa__hash_map_clear(&r.values);
     proa__hash_map_clear(&r.renamed);
     proa__hash_map_clear(&r.stale);

@@ -421,6 +421,56 @@ static PyObject *one_op(const proa_program *p, int64_t block, int64_t i)
     return name ? Py_BuildValue("(si)", name, (int)role) : py_raise();
 }
 
+static PyObject *text_list(const char *const *names, int64_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+    }
+    return list;
+}
+
+static PyObject *op_links(const proa_program *p, int64_t i)
+{
+    PROA_SCOPED;
+    proa_op_links l;
+    if (proa_program_op_links(p, i, &l) != PROA_OK) return py_raise();
+    return Py_BuildValue("(sisNNN)", l.op, (int)l.role, l.device, text_list(l.reads, l.n_reads),
+                         text_list(l.writes, l.n_writes), PyBool_FromLong(l.repeatable));
+}
+
+/* links(): what the ops of the root block read and write. */
+static PyObject *program_links(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const proa_program *p = self_of(self);
+    int64_t n = proa_program_op_count(p, 0);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *one = op_links(p, i);
+        if (!one) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, (Py_ssize_t)i, one);
+    }
+    return list;
+}
+
+static PyObject *program_keep(PyObject *self, PyObject *list)
+{
+    PROA_SCOPED;
+    proa_ints ops;
+    return py_to_ints(list, "ops", &ops) ? py_none_or_raise(proa_program_keep(self_of(self), ops)) : NULL;
+}
+
+static PyObject *program_receive(PyObject *self, PyObject *args)
+{
+    const char *name;
+    long long before, peer, group;
+    if (!PyArg_ParseTuple(args, "sLLL:receive", &name, &before, &peer, &group)) return NULL;
+    return py_none_or_raise(proa_program_receive(self_of(self), name, before, peer, group));
+}
+
 static PyObject *list_block(PyObject *self, PyObject *arg, int64_t (*count)(const proa_program *, int64_t),
                             PyObject *(*one)(const proa_program *, int64_t, int64_t))
 {
@@ -547,6 +597,11 @@ static PyMethodDef program_methods[] = {
     {"vars", program_vars, METH_O,
      "[(name, variable, persistable, is_input, has_value, stop_gradient)] of a block."},
     {"ops", program_ops, METH_O, "[(op, role)] of a block."},
+    {"links", program_links, METH_NOARGS,
+     "[(op, role, device, [read], [written], may run again)] of the root block."},
+    {"keep", program_keep, METH_O, "keep(numbers): drops the other ops of the root block."},
+    {"receive", program_receive, METH_VARARGS,
+     "receive(name, before, peer, group): an input becomes what another rank sends."},
     {"gradients", (PyCFunction)(void (*)(void))program_gradients, METH_VARARGS | METH_KEYWORDS,
      "gradients(targets, inputs, target_grads=None, no_grad=None) -> [Tensor or None]"},
     {0},
@@ -562,6 +617,17 @@ PyTypeObject py_program_type = {
     .tp_new = program_new,
 };
 
+static PyObject *set_op_device(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = name == Py_None ? "" : PyUnicode_AsUTF8(name);
+    if (!text) return NULL;
+    PyObject *was = PyUnicode_FromString(proa_op_device());
+    if (was && proa_set_op_device(text) == PROA_OK) return was;
+    Py_XDECREF(was);
+    return py_raise();
+}
+
 PyMethodDef py_program_functions[] = {
     {"capture", capture, METH_VARARGS, "Records a callable as a Program."},
     {"load_program", load_program, METH_O, "Reads a .pdmodel and its parameters."},
@@ -575,5 +641,7 @@ PyMethodDef py_program_functions[] = {
     {"captures_function", captures_function, METH_NOARGS,
      "True while ops go to the program of a function that is being captured."},
     {"is_capturing", is_capturing, METH_NOARGS, "True while ops become ops of a program."},
+    {"set_op_device", set_op_device, METH_O,
+     "set_op_device(name): where ops of programs are placed from now on; returns what was."},
     {0},
 };

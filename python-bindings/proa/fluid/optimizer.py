@@ -228,11 +228,11 @@ class RecomputeOptimizer(_Fluid):
 
 
 class PipelineOptimizer:
-    """Not there: it divides a program among devices."""
+    """Not there: fleet does it, with strategy.pipeline."""
 
     def __init__(self, optimizer, num_microbatches=1, start_cpu_core_id=0):
         _needs_program("PipelineOptimizer")
-        raise NotImplementedError("PipelineOptimizer: programs are not divided among devices; use the optimizer itself")
+        raise NotImplementedError("PipelineOptimizer: use fleet.distributed_optimizer with strategy.pipeline, which divides a program among ranks")
 
 
 class DGCMomentumOptimizer(_Fluid, DGCMomentum):

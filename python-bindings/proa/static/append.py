@@ -133,13 +133,14 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     if index is None:
         sources = _of_one_dtype(program, type, sources)
     values = {name: attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
-    role = values.pop("op_role", None)
+    role, device = values.pop("op_role", None), values.pop("op_device", None)
     operator = Operator(block, (type, sources, results, values, role or 0))
     if type in LATE:
         late.append(type, sources, results, values)
         return operator
     written = [(program.find(name), name) for names in results.values() for name in names] if late is not None else ()
     before = program.set_role(role) if isinstance(role, int) else None
+    was = _core.set_op_device(device) if device else None
     try:
         _append_fed(block.program, type, sources, results, values, -1 if index is None else _place(program, index))
     except (NotImplementedError, RuntimeError) as error:
@@ -150,6 +151,8 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     finally:
         if before is not None:
             program.set_role(before)
+        if was is not None:
+            _core.set_op_device(was)
     for slot, names in results.items():
         for one, name in zip([v for v in _items(outputs[slot]) if v is not None], names):
             _renew(program, one, name, stop_gradient)

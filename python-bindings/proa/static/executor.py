@@ -9,6 +9,7 @@ from ..framework.dtype import dtype_name
 from . import scope as _scope
 from .backward import gradient_of
 from .late import LatePlan
+from .pipeline import prepared as pipelined
 from .places import set_device
 from .program import Program, default_main_program
 from .scope import ScopeTensor
@@ -306,6 +307,9 @@ class Executor:
     def _prepare(self, given, feed, fetch_list, scope, use_prune):
         program, passes = _unwrapped(given)
         simple = _Again.can(given, feed, fetch_list) and not program._loaders
+        if program._pipeline is not None:
+            self._last = None
+            return pipelined(program, self._fetch_names(program, fetch_list), scope, passes, _one_feed(feed))
         feed = {**_one_feed(feed), **program._next_feed()}
         feed = _with_kept(program, feed, scope)
         if program._late is not None:

@@ -37,10 +37,15 @@ def xpu_places(device_ids=None):
 
 @contextlib.contextmanager
 def device_guard(device=None):
-    """Checks the name of a device, and changes nothing: a run has one device for all of its operators."""
-    name, _, index = ("cpu" if device is None else device).partition(":")
-    if name not in ("cpu", "gpu", "xpu", "npu", "all"):
+    """Operators that are added inside, and those of their gradients, have the attribute op_device = device ("gpu:1", "cpu"; None:
+    none). Fleet's pipelines are cut by it; a run has one device for all of its operators."""
+    name, _, index = (device or "").partition(":")
+    if name not in ("", "cpu", "gpu", "xpu", "npu"):
         raise ValueError(f"device_guard: device must be 'cpu', 'gpu' or None, got {device!r}")
     if name == "cpu" and index:
         raise ValueError(f"device_guard: a CPU has no index, got {device!r}")
-    yield
+    before = _core.set_op_device(device)
+    try:
+        yield
+    finally:
+        _core.set_op_device(before)

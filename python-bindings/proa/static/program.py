@@ -59,10 +59,12 @@ class Operator:
 
     def has_attr(self, name):
         """Whether there is an attribute of that name."""
-        return name in self._attrs
+        return name in self._attrs or name == "op_device"
 
     def attr(self, name):
         """An attribute's value."""
+        if name == "op_device":
+            return self._attrs.get(name, "")
         if name not in self._attrs:
             raise ValueError(f"operator {self.type} has no attribute {name!r}; it has {', '.join(self.attr_names)}")
         return self._attrs[name]
@@ -281,6 +283,7 @@ class Program:
         self._kept = set()  # variables whose values stay in the scope
         self._late = None  # steps, where one of them needs a value that only a run has
         self._rewritten = {}  # fed variable → what an operator has made of it
+        self._pipeline = self._pipeline_opt = None  # the rank's stage, where fleet divided the program
         _living.add(self)
 
     def _next_feed(self):

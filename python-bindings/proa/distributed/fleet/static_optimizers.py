@@ -1,15 +1,16 @@
 """Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
-of it, recompute, gradients that travel in float16, mixed precision, gradient merge, sharding, averages over the ranks; or DGC or
-LocalSGD in place of these."""
+of it, recompute, gradients that travel in float16, mixed precision, gradient merge, sharding or a pipeline, averages over the ranks; or DGC
+or LocalSGD in place of these."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...fluid.transpiler.collective import HALF_GRADIENT
 from ..group import get_world_size
 from .local_sgd import StaticLocalSGD
+from .static_pipeline import StaticPipeline
 from .static_sharding import ShardedReduce, StaticSharding
 from .switches import check_optimizer, compressed, is_a, local_switch
 
-_MISSING = ("pipeline", "tensor_parallel", "qat")
+_MISSING = ("tensor_parallel", "qat")
 
 
 def _excluded(words):
@@ -151,14 +152,18 @@ def transformed(optimizer, strategy):
         optimizer = GradientMerge(optimizer, base, merge["k_steps"], merge["avg"])
     if switch in ("localsgd", "adaptive_localsgd"):
         optimizer = StaticLocalSGD(optimizer, base, strategy)
-    if message.get("sharding") and not alone:
+    if message.get("pipeline"):
+        optimizer = StaticPipeline(optimizer, base, scaled, strategy)
+    elif message.get("sharding") and not alone:
         optimizer = StaticSharding(optimizer, base, scaled, strategy.sharding_configs)
     return optimizer
 
 
 def average_over_ranks(optimizer, program, startup, strategy):
     """Gradients of the program become averages over the ranks, unless the strategy has other means; its startup program gives all
-    rank 0's parameters."""
+    rank 0's parameters. A pipeline has done both."""
+    if isinstance(optimizer, StaticPipeline):
+        return
     from ...fluid.transpiler.collective import Collective, GradAllReduce
     from ..group import ParallelEnv
     env, most = ParallelEnv(), strategy._message.get("fuse_grad_size_in_MB")

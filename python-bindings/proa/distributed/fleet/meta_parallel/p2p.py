@@ -22,6 +22,7 @@ class Neighbors:
                     mine.append(group)
         self._forward, self._backward = mine
         stage, ranks = hcg.get_stage_id(), self._forward.ranks
+        self._stages = ranks
         self._before, self._after = ranks[stage - 1], ranks[(stage + 1) % len(ranks)]
         self._under_way = []
 
@@ -71,6 +72,14 @@ class Neighbors:
     def recv_backward(self):
         """From the stage after."""
         return self._recv(self._after, self._backward)
+
+    def send_to(self, stage, tensors):
+        """To any stage, which calls recv_from."""
+        self._send(tensors, self._stages[stage], self._forward)
+
+    def recv_from(self, stage):
+        """From any stage."""
+        return self._recv(self._stages[stage], self._forward)
 
     def finish(self):
         """Waits until all that was sent has gone."""

@@ -4,7 +4,7 @@ from ....autograd import backward
 from ....nn import SyncBatchNorm
 from ... import communication as _c
 from .p2p import Neighbors
-from .pipeline_schedule import SCHEDULES
+from .pipeline_schedule import steps_of
 from .wrappers import MetaParallelBase
 
 
@@ -38,12 +38,10 @@ class PipelineParallel(MetaParallelBase):
         super().__init__(layers, hcg, strategy)
         configs = strategy.pipeline_configs
         self.micro_batch_size, self.accumulate_steps = configs["micro_batch_size"], configs["accumulate_steps"]
-        if configs["schedule_mode"] not in SCHEDULES:
-            raise ValueError(f"PipelineParallel: schedule_mode must be one of {sorted(SCHEDULES)}, got {configs['schedule_mode']!r}")
         self.num_stages, self.stage_id = layers._num_stages, hcg.get_stage_id()
         _check(layers, hcg)
         self._chunks = layers.get_num_virtual_stages()
-        self.steps = SCHEDULES[configs["schedule_mode"]](self.stage_id, self.num_stages, self.accumulate_steps, self._chunks)
+        self.steps = steps_of("PipelineParallel", configs["schedule_mode"], self.stage_id, self.num_stages, self.accumulate_steps, self._chunks)
         self._neighbors = Neighbors(hcg)
         self.total_loss = None
 

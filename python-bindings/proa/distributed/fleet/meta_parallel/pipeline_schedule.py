@@ -18,6 +18,13 @@ def forward_then_backward(stage, stages, micro_batches, chunks=1):
 SCHEDULES = {"1F1B": one_forward_one_backward, "F-then-B": forward_then_backward}
 
 
+def steps_of(who, name, stage, stages, micro_batches, chunks=1):
+    """The schedule of that name for a stage."""
+    if name not in SCHEDULES:
+        raise ValueError(f"{who}: schedule_mode must be one of {sorted(SCHEDULES)}, got {name!r}")
+    return SCHEDULES[name](stage, stages, micro_batches, chunks)
+
+
 def most_alive(steps):
     """The largest number of forwards of a schedule that wait for their backward."""
     alive = most = 0
