@@ -375,7 +375,7 @@ proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
 }
 
 /* True if t is stored in the format and has no row-major form. */
-static bool lies_so(const proa_tensor *t, int format)
+static bool has_only_format(const proa_tensor *t, int format)
 {
     return proa__format(t) == format && !t->storage->data;
 }
@@ -388,7 +388,7 @@ proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *li
         done = at[i]->ndim == like->ndim &&
                !memcmp(at[i]->shape, like->shape, (size_t)like->ndim * sizeof *like->shape);
         if (done && may_move) PROA_TRY(proa__move_to_format(at[i], format, &done));
-        else done = done && lies_so(at[i], format);
+        else done = done && has_only_format(at[i], format);
     }
     if (done) return PROA_OK;
     PROA_TRY(proa__plain(like));

@@ -14,7 +14,7 @@ typedef struct copy_plan {
     char *dst;
     const char *src;
     size_t item;
-    bool past; /* the destination is written by non-temporal stores */
+    bool nontemporal; /* the destination is written by non-temporal stores */
 } copy_plan;
 
 /* ---- non-temporal stores ------------------------------------------------------------------ */
@@ -99,14 +99,14 @@ enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
 
 /* Copies one row; source and destination do not overlap (`restrict`). */
 static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_t ds, int64_t ss, size_t item,
-                     bool past)
+                     bool nontemporal)
 {
     if (ds == (int64_t)item && ss == (int64_t)item) {
-        if (past) proa__copy_nontemporal(d, s, n * ds);
+        if (nontemporal) proa__copy_nontemporal(d, s, n * ds);
         else memcpy(d, s, (size_t)n * item);
         return;
     }
-    if (past && ds == (int64_t)item) { /* gathered in the cache first */
+    if (nontemporal && ds == (int64_t)item) { /* gathered in the cache first */
         _Alignas(64) char part[STAGE];
         int64_t step = STAGE / ds;
         for (int64_t i = 0; i < n; i += step) {
@@ -196,9 +196,9 @@ static __attribute__((target("avx512f"))) void turn_sixteen(char *d, int64_t ds,
 
 /* Transposes one block: d[i][j] = s[j][i]. Reads whole rows of the source and writes whole rows of the
  * destination. */
-static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item, bool past)
+static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t item, bool nontemporal)
 {
-    bool lines = past && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0;
+    bool lines = nontemporal && (((uintptr_t)d | (uintptr_t)ds) & (LINE - 1)) == 0;
 #if defined(TURN_SIXTEEN)
     if (lines && item == 4 && proa__cpu_level() >= 2) {
         turn_sixteen(d, ds, s, ss);
@@ -271,7 +271,7 @@ static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin
                 const char *block = s + r * item + c * ss;
                 if (c + edge < columns) /* rows are too far apart for the hardware prefetcher */
                     for (int64_t i = edge; i < 2 * edge; i++) __builtin_prefetch(block + i * ss, 0, 2);
-                turn_block(d + r * ds + c * item, ds, block, ss, p->item, p->past);
+                turn_block(d + r * ds + c * item, ds, block, ss, p->item, p->nontemporal);
             }
     for (int64_t r = begin; r < rows && columns < n; r++)
         copy_row(d + r * ds + columns * item, s + r * item + columns * ss, n - columns, item, ss, p->item,
@@ -286,7 +286,8 @@ static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin
     bool transposed = magnitude(p->from[in]) > magnitude(p->from[out]);
     if (!transposed) {
         for (int64_t i = begin; i < end; i++)
-            copy_row(d + i * p->to[out], s + i * p->from[out], n, p->to[in], p->from[in], p->item, p->past);
+            copy_row(d + i * p->to[out], s + i * p->from[out], n, p->to[in], p->from[in], p->item,
+                     p->nontemporal);
         return;
     }
     if (p->to[in] == item && p->from[out] == item) {
@@ -323,7 +324,7 @@ static void copy_range(int64_t begin, int64_t end, void *context)
         copy_plane(p, d, s, first, last);
         begin += last - first;
     }
-    if (p->past) proa__copy_nontemporal_end();
+    if (p->nontemporal) proa__copy_nontemporal_end();
 }
 
 /* Copies cache lines [begin, end) of a contiguous copy; the last line may be short. */
@@ -331,7 +332,7 @@ static void copy_flat(int64_t begin, int64_t end, void *context)
 {
     const copy_plan *p = context;
     int64_t from = begin * LINE, to = end * LINE < p->shape[0] ? end * LINE : p->shape[0];
-    if (p->past)
+    if (p->nontemporal)
         proa__copy_nontemporal(p->dst + from, p->src + from, to - from), proa__copy_nontemporal_end();
     else memcpy(p->dst + from, p->src + from, (size_t)(to - from));
 }
@@ -366,7 +367,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     if ((dst->flags | src->flags) & PROA_T_DEVICE) return proa__copy_devices(dst, src);
     copy_plan p = {.ndim = dst->ndim, .dst = dst->data, .src = src->data};
     p.item = proa_dtype_size((proa_dtype)dst->dtype);
-    p.past = src->numel * (int64_t)p.item >= proa__nontemporal_bytes();
+    p.nontemporal = src->numel * (int64_t)p.item >= proa__nontemporal_bytes();
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {
         p.shape[0] = src->numel * (int64_t)p.item;
         copy_lines(&p);
@@ -390,12 +391,12 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     int64_t row_bytes = p.shape[in] * (int64_t)p.item;
     if (p.ndim == 2 && rows < FEW_ROWS && row_bytes >= 1 << 20 && p.to[in] == p.from[in] &&
         p.to[in] == (int64_t)p.item) { /* threads share each row */
-        copy_plan row = {.dst = p.dst, .src = p.src, .past = p.past, .shape = {row_bytes}};
+        copy_plan row = {.dst = p.dst, .src = p.src, .nontemporal = p.nontemporal, .shape = {row_bytes}};
         for (int64_t i = 0; i < rows; i++, row.dst += p.to[0], row.src += p.from[0]) copy_lines(&row);
         return PROA_OK;
     }
     bool turned = magnitude(p.from[in]) > magnitude(p.from[in - 1]) && p.to[in] == (int64_t)p.item;
-    p.past &= turned || row_bytes >= MIN_ROW;
+    p.nontemporal &= turned || row_bytes >= MIN_ROW;
     int64_t grain = row_bytes >= 1 << 18 ? 1 : (1 << 18) / (row_bytes + 1) + 1;
     proa__parallel(rows, grain, copy_range, &p);
     return PROA_OK;
