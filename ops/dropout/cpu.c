@@ -14,7 +14,7 @@ typedef struct drop_work {
     const void *x;
     void *y;
     uint8_t *mask;          /* of y's shape; NULL: all kept */
-    bool past;              /* results are written by non-temporal stores */
+    bool nontemporal;       /* results are written by non-temporal stores */
     const proa_walk *small; /* a mask that broadcasts */
     double scale;
     proa_rng_state stream;
@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void simd_of(const drop_work *d, in
     char *mask = (char *)d->mask + begin * 64;
     philox16_keys keys;
     philox16_keys_of(d->stream, &keys);
-    if (!d->past && !d->gelu) {
+    if (!d->nontemporal && !d->gelu) {
         groups_of(d, &keys, begin, end - begin, x, y, mask, draws);
         return;
     }
@@ -119,12 +119,13 @@ static inline __attribute__((always_inline)) void simd_of(const drop_work *d, in
         n = end - g < DROP_PIECE ? end - g : DROP_PIECE;
         if (d->gelu) d->gelu((char *[]){(char *)taken, (char *)(uintptr_t)x}, n * 64, d->args);
         const float *from = d->gelu ? taken : x;
-        groups_of(d, &keys, g, n, from, d->past ? stage : y, draws && d->past ? drawn : mask, draws);
-        if (!d->past) continue;
+        groups_of(d, &keys, g, n, from, d->nontemporal ? stage : y, draws && d->nontemporal ? drawn : mask,
+                  draws);
+        if (!d->nontemporal) continue;
         nontemporal_copy_prefetching(y, stage, n * 256, x + n * 64);
         if (draws) nontemporal_copy(mask, drawn, n * 64);
     }
-    if (d->past) proa__copy_nontemporal_end();
+    if (d->nontemporal) proa__copy_nontemporal_end();
 }
 
 static void draw_lanes(int64_t begin, int64_t end, void *context) { simd_of(context, begin, end, true); }
@@ -137,7 +138,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 {
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
         return 0;
-    d->past = n * 4 >= proa__nontemporal_bytes() && d->y != d->x;
+    d->nontemporal = n * 4 >= proa__nontemporal_bytes() && d->y != d->x;
     proa__parallel(n / 64, rows_grain(ROWS_COSTLY * 64), draws ? draw_lanes : apply_lanes, d);
     return n / 64 * 64;
 }

@@ -48,20 +48,20 @@ enum { AHEAD = 2, FETCH = 2048, MIN_NONTEMPORAL = 512 };
 static void gather(int64_t begin, int64_t end, void *context)
 {
     const lookup *w = context;
-    bool past = w->bytes >= MIN_NONTEMPORAL && w->n * (int64_t)w->bytes >= proa__nontemporal_bytes();
+    bool nontemporal = w->bytes >= MIN_NONTEMPORAL && w->n * (int64_t)w->bytes >= proa__nontemporal_bytes();
     for (int64_t i = begin; i < end; i++) {
         int64_t id = rows_get_int(w->id_dtype, w->ids, i);
         char *to = w->to + (size_t)i * w->bytes;
         const char *next = NULL;
         if (i + AHEAD < end) next = w->from + (size_t)rows_get_int(w->id_dtype, w->ids, i + AHEAD) * w->bytes;
-        if (next && !past)
+        if (next && !nontemporal)
             nontemporal_prefetch(next, 0, (int64_t)w->bytes < FETCH ? (int64_t)w->bytes : FETCH);
         if (id == w->padding) memset(to, 0, w->bytes);
-        else if (past)
+        else if (nontemporal)
             nontemporal_copy_prefetching(to, w->from + (size_t)id * w->bytes, (int64_t)w->bytes, next);
         else memcpy(to, w->from + (size_t)id * w->bytes, w->bytes);
     }
-    if (past) proa__copy_nontemporal_end();
+    if (nontemporal) proa__copy_nontemporal_end();
 }
 
 PROA_KERNEL(embedding_cpu, embedding)

@@ -6,7 +6,7 @@ enum { SIDE_LANES = 4 };
 typedef float side_row __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t side_mask __attribute__((vector_size(16), aligned(4), may_alias));
 
-static bool lies_side_by_side(const pool_job *job)
+static bool is_2x2_max(const pool_job *job)
 {
     const pool_geometry *g = &job->g;
     if ((job->task != POOL_FORWARD && job->task != POOL_BACKWARD) || job->mask || job->dtype != PROA_F32)

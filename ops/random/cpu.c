@@ -75,15 +75,15 @@ static void float_steps(int64_t begin, int64_t end, void *context)
     _Alignas(64) float v[STEP];
     _Alignas(64) uint32_t word[4][BLOCKS];
     uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
-    bool past = d == PROA_F32 && j->out->numel * item >= proa__nontemporal_bytes();
+    bool nontemporal = d == PROA_F32 && j->out->numel * item >= proa__nontemporal_bytes();
     for (int64_t s = begin; s < end; s++) {
         int64_t first = s * STEP, n = j->out->numel - first < STEP ? j->out->numel - first : STEP;
         philox_lanes(j->with.at, (uint64_t)first / 4, BLOCKS, words);
         j->floats(j->with, word, v);
-        if (past) proa__copy_nontemporal(j->out->data + first * item, (const char *)v, n * item);
+        if (nontemporal) proa__copy_nontemporal(j->out->data + first * item, (const char *)v, n * item);
         else proa__convert(d, j->out->data + first * item, PROA_F32, v, n);
     }
-    if (past) proa__copy_nontemporal_end();
+    if (nontemporal) proa__copy_nontemporal_end();
 }
 
 static void double_steps(int64_t begin, int64_t end, void *context)

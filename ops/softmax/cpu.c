@@ -20,7 +20,7 @@ enum {
 
 typedef struct work {
     proa_dtype dtype;
-    bool is_log, is_grad, past;
+    bool is_log, is_grad, nontemporal;
     const void *x, *d; /* grad: the forward output and its gradient */
     void *y;
     rows_around r;
@@ -33,12 +33,13 @@ static void one(const work *w, int64_t at, int64_t columns)
     bool wide = w->dtype == PROA_F64;
     if (inner == 1) {
         if (w->is_grad)
-            (wide ? grad_row_double : grad_row_float)(w->dtype, w->is_log, w->past, w->x, w->d, w->y, at, n);
+            (wide ? grad_row_double : grad_row_float)(w->dtype, w->is_log, w->nontemporal, w->x, w->d, w->y,
+                                                      at, n);
         else if (w->is_log)
             (wide ? log_softmax_row_double : log_softmax_row_float)(w->dtype, w->x, w->y, at, n);
-        else if (w->past && n <= NONTEMPORAL_ROW && wide)
+        else if (w->nontemporal && n <= NONTEMPORAL_ROW && wide)
             softmax_row_nontemporal_double((const double *)w->x + at, (double *)w->y + at, n);
-        else if (w->past && n <= NONTEMPORAL_ROW)
+        else if (w->nontemporal && n <= NONTEMPORAL_ROW)
             softmax_row_nontemporal_float((const float *)w->x + at, (float *)w->y + at, n);
         else (wide ? softmax_row_double : softmax_row_float)(w->dtype, w->x, w->y, at, n);
     } else if (w->is_grad) {
@@ -57,7 +58,7 @@ static void range(int64_t begin, int64_t end, void *context)
         int64_t left = w->r.inner - column;
         one(w, outer * w->r.n * w->r.inner + column, left < COLUMNS ? left : COLUMNS);
     }
-    if (w->past) proa__copy_nontemporal_end();
+    if (w->nontemporal) proa__copy_nontemporal_end();
 }
 
 static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)
@@ -66,8 +67,8 @@ static proa_status run_work(work *w, const proa_tensor *like, int64_t axis)
     w->r = rows_split(like, axis);
     if (like->numel == 0) return PROA_OK;
     int64_t item = (int64_t)proa_dtype_size(w->dtype);
-    w->past = rows_in_place(w->dtype) && nontemporal_pays(like->numel * item, w->r.n * item) &&
-              w->y != w->x && w->y != w->d;
+    w->nontemporal = rows_in_place(w->dtype) && nontemporal_pays(like->numel * item, w->r.n * item) &&
+                     w->y != w->x && w->y != w->d;
     w->blocks = (w->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = w->r.inner < COLUMNS ? w->r.inner : COLUMNS;
     proa__parallel(w->r.outer * w->blocks, rows_grain(ROWS_COSTLY * w->r.n * columns), range, w);

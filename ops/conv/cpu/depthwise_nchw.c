@@ -20,7 +20,7 @@ typedef struct planes {
     int64_t rows, strips, pitch; /* pitch: floats of a row in scratch, whole vectors */
     int64_t shift[CONV_DEPTHWISE_SIDE_MAX * CONV_DEPTHWISE_SIDE_MAX],
         area; /* of each tap in scratch; floats of scratch */
-    bool flipped, past;
+    bool flipped, nontemporal;
 } planes;
 
 /* A 3 × 3 filter at distance 1. */
@@ -86,12 +86,12 @@ static inline void ask(ahead *a)
     a->at += a->step;
 }
 
-/* Results on their way past the caches: whole lines of them as soon as they are there. */
+/* Results that non-temporal stores write, in whole cache lines as soon as those are there. */
 typedef struct leaving {
     char *to;
     const char *from;
     int64_t done;
-    bool past;
+    bool nontemporal;
 } leaving;
 
 static void leave(leaving *l, int64_t ready, bool last)
@@ -99,11 +99,11 @@ static void leave(leaving *l, int64_t ready, bool last)
     int64_t n = ready - l->done;
     if (!last) n -= (int64_t)((uintptr_t)(l->to + ready) & 63);
     if (n <= 0) return;
-    if (l->past && l->done == 0 && (uintptr_t)l->to & 63 && n > 64) { /* up to where a line starts */
+    if (l->nontemporal && l->done == 0 && (uintptr_t)l->to & 63 && n > 64) { /* up to where a line starts */
         l->done = (int64_t)(-(uintptr_t)l->to & 63), n -= l->done;
         memcpy(l->to, l->from, (size_t)l->done);
     }
-    if (l->past) nontemporal_copy(l->to + l->done, l->from + l->done, n);
+    if (l->nontemporal) nontemporal_copy(l->to + l->done, l->from + l->done, n);
     else memcpy(l->to + l->done, l->from + l->done, (size_t)n);
     l->done += n;
 }
@@ -176,7 +176,7 @@ static void strips_range(int64_t begin, int64_t end, void *context)
         for (int64_t t = 0; t < taps; t++)
             tap[t] = w->weight[channel * taps + (w->flipped ? taps - 1 - t : t)];
         fill(w, w->x + plane * w->height * w->width, y, n, w->strips == 1, scratch);
-        leaving out = {(char *)(w->out + plane * size + y * width), (const char *)made, 0, w->past};
+        leaving out = {(char *)(w->out + plane * size + y * width), (const char *)made, 0, w->nontemporal};
         ahead next = look_ahead(w, w->x, w->height, w->width, i + 1, end, (n + ROWS - 1) / ROWS);
         for (int64_t r = 0, k; r < n; r += k) {
             k = n - r < ROWS ? n - r : ROWS;
@@ -187,7 +187,7 @@ static void strips_range(int64_t begin, int64_t end, void *context)
             leave(&out, (r + k) * width * (int64_t)sizeof *made, r + k == n);
         }
     }
-    if (w->past) proa__copy_nontemporal_end();
+    if (w->nontemporal) proa__copy_nontemporal_end();
     proa_scratch_free(scratch);
 }
 
@@ -314,7 +314,7 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
     w->weight = (const float *)(const void *)weight->data;
     w->bias = bias && !proa__absent(bias) ? (const float *)(const void *)bias->data : NULL;
     w->out = (float *)(void *)out->data;
-    w->past = nontemporal_pays(out->numel * (int64_t)sizeof(float), w->out_height * w->out_width * 4);
+    w->nontemporal = nontemporal_pays(out->numel * (int64_t)sizeof(float), w->out_height * w->out_width * 4);
     int64_t each = w->rows * w->out_width * w->side[0] * w->side[1];
     proa__parallel(w->batch * w->channels * w->strips, 1 + MIN / each, strips_range, w);
     return proa_error();

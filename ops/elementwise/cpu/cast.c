@@ -158,20 +158,20 @@ static proa_row move_row(proa_dtype d)
     }
 }
 
-/* Conversions of plain contiguous memory need no staging but on the way past the caches. */
+/* Conversions of plain contiguous memory need no staging, except before non-temporal stores. */
 enum { CAST_PIECE = 1024, CAST_AHEAD = 4096 }; /* bytes: of a piece; how far ahead memory is asked for */
 typedef struct flat_cast {
     char *out;
     const char *in;
     proa_dtype to, from;
-    bool past;
+    bool nontemporal;
 } flat_cast;
 
 static void flat_range(int64_t begin, int64_t end, void *context)
 {
     const flat_cast *c = context;
     const int64_t to_size = (int64_t)proa_dtype_size(c->to), from_size = (int64_t)proa_dtype_size(c->from);
-    if (!c->past) {
+    if (!c->nontemporal) {
         proa__convert(c->to, c->out + begin * to_size, c->from, c->in + begin * from_size, end - begin);
         return;
     }

@@ -16,8 +16,8 @@ typedef struct taking {
     const char *from;
     char *to;
     around x;
-    int64_t chunk; /* bytes of one slice's inner part */
-    bool past;     /* out is written by non-temporal stores */
+    int64_t chunk;    /* bytes of one slice's inner part */
+    bool nontemporal; /* out is written by non-temporal stores */
 } taking;
 
 /* AHEAD: slices of random addresses are prefetched this many copies before they are read. */
@@ -29,8 +29,8 @@ static void take_slices(const taking *t, const char *from, char *to, int64_t fir
         const char *slice = from + index_at(t->index, first + k) * t->chunk;
         const char *next = NULL;
         if (k + AHEAD < count) next = from + index_at(t->index, first + k + AHEAD) * t->chunk;
-        if (next && !t->past) nontemporal_prefetch(next, 0, t->chunk < FETCH ? t->chunk : FETCH);
-        if (t->past) nontemporal_copy_prefetching(to + k * t->chunk, slice, t->chunk, next);
+        if (next && !t->nontemporal) nontemporal_prefetch(next, 0, t->chunk < FETCH ? t->chunk : FETCH);
+        if (t->nontemporal) nontemporal_copy_prefetching(to + k * t->chunk, slice, t->chunk, next);
         else copy_item(to + k * t->chunk, slice, t->chunk);
     }
 }
@@ -52,7 +52,7 @@ static void take_range(int64_t begin, int64_t end, void *context)
         }
         i += count;
     }
-    if (t->past) proa__copy_nontemporal_end();
+    if (t->nontemporal) proa__copy_nontemporal_end();
 }
 
 static proa_status take(const char *who, const proa_tensor *x, const proa_tensor *index, int64_t axis,
@@ -63,7 +63,8 @@ static proa_status take(const char *who, const proa_tensor *x, const proa_tensor
     taking t = {index, x->data, out->data, around_axis(x, at), 0, false};
     PROA_TRY(check_indices(who, "index", index, t.x.length));
     t.chunk = t.x.inner * (int64_t)proa_dtype_size((proa_dtype)x->dtype);
-    t.past = t.chunk >= MIN_NONTEMPORAL && t.chunk * t.x.outer * index->numel >= proa__nontemporal_bytes();
+    t.nontemporal =
+        t.chunk >= MIN_NONTEMPORAL && t.chunk * t.x.outer * index->numel >= proa__nontemporal_bytes();
     if (out->numel) proa__parallel(t.x.outer * index->numel, grain_for(t.chunk), take_range, &t);
     return PROA_OK;
 }

@@ -11,7 +11,7 @@ enum { BLOCK = 1024 };
 
 typedef struct class_work {
     proa_dtype dtype, label_dtype;
-    bool past; /* d_x is written by non-temporal stores */
+    bool nontemporal; /* d_x is written by non-temporal stores */
     int64_t ignore, n;
     const void *x, *label;
     void *sums, *loss, *d_x; /* backward: loss is its gradient */
@@ -30,7 +30,7 @@ static void range(int64_t begin, int64_t end, void *context)
     bool wide = c->dtype == PROA_F64;
     if (c->d_x) (wide ? backward_rows_double : backward_rows_float)(c, begin, end);
     else (wide ? forward_rows_double : forward_rows_float)(c, begin, end);
-    if (c->past) proa__copy_nontemporal_end();
+    if (c->nontemporal) proa__copy_nontemporal_end();
 }
 
 static proa_status run_work(class_work *c, const proa_tensor *x, const proa_tensor *label, const char *op)
@@ -51,7 +51,7 @@ static proa_status run_work(class_work *c, const proa_tensor *x, const proa_tens
                                  (long long)at, (long long)r.n - 1, (long long)c->ignore);
     }
     int64_t item = (int64_t)proa_dtype_size(c->dtype);
-    c->past =
+    c->nontemporal =
         c->d_x && c->d_x != c->x && rows_in_place(c->dtype) && nontemporal_pays(x->numel * item, r.n * item);
     proa__parallel(r.outer, rows_grain(ROWS_COSTLY * r.n), range, c);
     return PROA_OK;

@@ -10,7 +10,7 @@ enum { COLUMNS = 64, CE_BLOCK = 1024 };
 typedef struct ce_work {
     proa_dtype dtype, label_dtype;
     bool soft, use_softmax;
-    bool past; /* softmax or d_x is written by non-temporal stores */
+    bool nontemporal; /* softmax or d_x is written by non-temporal stores */
     int64_t ignore;
     const void *x, *label;
     void *softmax, *loss, *d_x;
@@ -28,7 +28,7 @@ typedef struct ce_work {
 /* Buffer for the exponentials of a row: NULL where none is needed, or there is no memory. */
 static void *exponentials_buffer(const ce_work *c)
 {
-    if (!c->past || c->d_x || c->soft || !c->use_softmax || c->r.inner != 1) return NULL;
+    if (!c->nontemporal || c->d_x || c->soft || !c->use_softmax || c->r.inner != 1) return NULL;
     void *e = proa_scratch((size_t)(c->r.n + c->r.n / CE_BLOCK + 1) * proa_dtype_size(c->dtype));
     if (!e) proa_clear_error();
     return e;
@@ -52,7 +52,7 @@ static void range(int64_t begin, int64_t end, void *context)
         else (wide ? forward_double : forward_float)(c, row, at, w);
     }
     proa_scratch_free(e);
-    if (c->past) proa__copy_nontemporal_end();
+    if (c->nontemporal) proa__copy_nontemporal_end();
 }
 
 static proa_status check_labels(const ce_work *c, const proa_op *op)
@@ -82,7 +82,7 @@ static proa_status run_work(ce_work *c, const proa_tensor *like, const proa_tens
     PROA_TRY(check_labels(c, proa_find_op(op)));
     int64_t item = (int64_t)proa_dtype_size(c->dtype);
     const void *out = c->d_x ? c->d_x : c->softmax;
-    c->past =
+    c->nontemporal =
         rows_in_place(c->dtype) && nontemporal_pays(like->numel * item, c->r.n * item) && out != like->data;
     c->blocks = (c->r.inner + COLUMNS - 1) / COLUMNS;
     int64_t columns = c->r.inner < COLUMNS ? c->r.inner : COLUMNS;

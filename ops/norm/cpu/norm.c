@@ -16,7 +16,7 @@ typedef struct norm_job {
     norm_rows n;
     double epsilon;
     bool fixed;                            /* mean and deviation are given constants */
-    bool past;                             /* the result is written by non-temporal stores */
+    bool nontemporal;                      /* the result is written by non-temporal stores */
     bool own_weights;                      /* backward: row i alone has weight i */
     const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
     void *mean, *inverse;                  /* of each row; 1 / deviation */
@@ -97,7 +97,7 @@ static proa_status forward(norm_job *job, const proa_tensor *x, const proa_tenso
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->bias = operand(&m, bias);
     job->result = place(&m, out);
-    job->past = is_nontemporal(&job->n, out) && out->data != x->data;
+    job->nontemporal = is_nontemporal(&job->n, out) && out->data != x->data;
     if (!m.failed) {
         if (x->dtype == PROA_F64) forward_double(job);
         else forward_float(job);
@@ -113,7 +113,7 @@ static proa_status backward(norm_job *job, const proa_tensor *x, const proa_tens
 {
     norm_memory m = {.n = 0};
     job->x = operand(&m, x), job->weight = operand(&m, weight), job->d_out = operand(&m, d_out);
-    job->past = is_nontemporal(&job->n, d_x) && d_x->data != x->data && d_x->data != d_out->data;
+    job->nontemporal = is_nontemporal(&job->n, d_x) && d_x->data != x->data && d_x->data != d_out->data;
     job->result = place(&m, d_x), job->d_weight = place(&m, d_weight), job->d_bias = place(&m, d_bias);
     if (!m.failed) {
         if (x->dtype == PROA_F64) backward_double(job);

@@ -80,7 +80,7 @@ static proa_status pool_run(const pool_params *p, pool_job *job)
     }
     int64_t planes = g->batch * g->channels;
     if (planes == 0) return PROA_OK;
-    if (lies_side_by_side(job)) {
+    if (is_2x2_max(job)) {
         proa__parallel(planes, rows_grain(pixels(g->in)), side_planes, job);
         return PROA_OK;
     }

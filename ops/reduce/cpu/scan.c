@@ -335,19 +335,19 @@ static void sum_lines_f32(int64_t begin, int64_t end, void *context)
     const scan_job *j = context;
     _Alignas(64) float piece[NONTEMPORAL_TILE / 4];
     int64_t n = j->shape.length;
-    bool past = n >= 2 * LANES && j->out->numel * 4 >= proa__nontemporal_bytes();
+    bool nontemporal = n >= 2 * LANES && j->out->numel * 4 >= proa__nontemporal_bytes();
     for (int64_t line = begin; line < end; line++) {
         const float *x = (const float *)(const void *)j->x->data + line * n;
         float *out = (float *)(void *)j->out->data + line * n;
         double carry = 0;
         for (int64_t at = 0, m; at < n; at += m) {
-            m = past ? nontemporal_length(out + at, n - at, NONTEMPORAL_TILE / 4, 4) : n;
-            if (past) nontemporal_prefetch(x + at, NONTEMPORAL_AHEAD, m * 4);
-            sum_line_f32(past ? piece : out + at, x + at, m, &carry);
-            if (past) nontemporal_copy(out + at, piece, m * 4);
+            m = nontemporal ? nontemporal_length(out + at, n - at, NONTEMPORAL_TILE / 4, 4) : n;
+            if (nontemporal) nontemporal_prefetch(x + at, NONTEMPORAL_AHEAD, m * 4);
+            sum_line_f32(nontemporal ? piece : out + at, x + at, m, &carry);
+            if (nontemporal) nontemporal_copy(out + at, piece, m * 4);
         }
     }
-    if (past) proa__copy_nontemporal_end();
+    if (nontemporal) proa__copy_nontemporal_end();
 }
 
 static proa_status scan(scan_job *j)
