@@ -195,12 +195,12 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
                              "executor: input %d (%s) is on %s, another is on %s; move it (proa_to_device)",
                              i, p->inputs[i]->name, proa_device_of(inputs.at[i]), proa_get_device());
         if (!proa__format(inputs.at[i])) PROA_TRY(proa__plain(inputs.at[i]));
-        bool as_it_lies =
+        bool in_place =
             proa__device_id(inputs.at[i]) == proa__stream()->device && stays_strided(e, i, inputs.at[i]);
-        e->inputs[i] = as_it_lies ? inputs.at[i] : proa__copy_to(inputs.at[i], proa__stream()->device);
+        e->inputs[i] = in_place ? inputs.at[i] : proa__copy_to(inputs.at[i], proa__stream()->device);
         if (!e->inputs[i]) return proa_error();
         const proa_tensor *t = e->inputs[i];
-        PROA_TRY(note_input(e, i, t, proa__format(t), as_it_lies));
+        PROA_TRY(note_input(e, i, t, proa__format(t), in_place));
         bool there = e->inside && proa__storage_behind(t) == e->inside;
         e->fed.offsets[i] = there ? proa__memory(t) - e->inside->data : -1;
     }
