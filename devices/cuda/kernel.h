@@ -32,14 +32,14 @@ struct cuda_register {
  * the GPU's context, and returns a status. */
 #define CUDA_KERNEL(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, NULL)
 /* Like CUDA_KERNEL, for a kernel that takes NCHW and channels-last tensors (cuda_tensor.channels_last says
- * which). The kernel stores its first output, `result`, channels last where `lies` is true; that expression
+ * which). The kernel stores its first output, `result`, channels last where `when` is true; that expression
  * may read shapes and dtypes of inputs only. */
-#define CUDA_KERNEL_LAID(op, condition, result, lies)                                               \
+#define CUDA_KERNEL_CHANNELS_LAST(op, condition, result, when)                                      \
     static int op##_cuda_format(const void *args, const void *)                                     \
     {                                                                                               \
         const proa_##op##_args *a = (const proa_##op##_args *)args;                                 \
         (void)a;                                                                                    \
-        return (lies) && !cuda_lies_both(cuda_look(a->result)) ? PROA_CHANNELS_LAST : 0;            \
+        return (when) && !cuda_is_either_layout(cuda_look(a->result)) ? PROA_CHANNELS_LAST : 0;     \
     }                                                                                               \
     CUDA_KERNEL_OF(op, condition,                                                                   \
                    run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->lay_channels_last(a->result) \
@@ -51,10 +51,10 @@ struct cuda_register {
     static const proa_kernel op##_cuda = {#op "_cuda",     like##_cuda.prepare,  NULL,                \
                                           like##_cuda.run, like##_cuda.anywhere, like##_cuda.format}; \
     static const cuda_register op##_cuda_registered(#op, &op##_cuda);
-/* Like CUDA_KERNEL_LAID, for a kernel that takes both layouts and reads or updates lists of tensors
+/* Like CUDA_KERNEL_CHANNELS_LAST, for a kernel that takes both layouts and reads or updates lists of tensors
  * (lists.h), without an output of its own layout. */
-#define CUDA_KERNEL_EITHER(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, cuda_lays_none)
-static inline int cuda_lays_none(const void *, const void *) { return 0; }
+#define CUDA_KERNEL_EITHER(op, condition) CUDA_KERNEL_OF(op, condition, PROA_OK, cuda_format_none)
+static inline int cuda_format_none(const void *, const void *) { return 0; }
 #define CUDA_KERNEL_OF(op, condition, first, format)                               \
     static proa_status op##_cuda_body(const proa_##op##_args *a, cuda_context *c); \
     static proa_status op##_cuda_prepare(const void *args, void **)                \
@@ -113,7 +113,7 @@ static inline int64_t cuda_item(proa_dtype d)
 }
 
 /* Whether both layouts store t's elements in the same order: one channel, or one pixel per image. */
-static inline bool cuda_lies_both(const cuda_tensor &t)
+static inline bool cuda_is_either_layout(const cuda_tensor &t)
 {
     return t.ndim < 3 || t.shape[1] == 1 || t.shape[0] * t.shape[1] == t.numel;
 }

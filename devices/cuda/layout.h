@@ -1,12 +1,12 @@
-/* Brings the tensors of a kernel that takes NCHW and channels-last (CUDA_KERNEL_LAID) into one of the two, by
- * copies into scratch where necessary, and copies the result back into the layout of the output. C++; uses
- * kernel.h. */
+/* Brings the tensors of a kernel that takes NCHW and channels-last (CUDA_KERNEL_CHANNELS_LAST) into one of
+ * the two, by copies into scratch where necessary, and copies the result back into the layout of the output.
+ * C++; uses kernel.h. */
 #ifndef PROA_CUDA_LAYOUT_H
 #define PROA_CUDA_LAYOUT_H
 
 #include "devices/cuda/kernel.h"
 
-static inline bool cuda_lies_last(const proa_tensor *t)
+static inline bool cuda_is_channels_last(const proa_tensor *t)
 {
     return cuda_given(t) && cuda_look(t).channels_last;
 }
@@ -44,7 +44,7 @@ class cuda_layout
     {
         char *there = last ? t->last : t->data;
         if (t->channels_last == last || there) t->data = there;
-        else if (cuda_lies_both(*t)) t->data = t->channels_last ? t->last : t->data;
+        else if (cuda_is_either_layout(*t)) t->data = t->channels_last ? t->last : t->data;
         else return false;
         return true;
     }
@@ -73,7 +73,7 @@ class cuda_layout
     }
     /* Afterwards t->data is where the kernel writes a result in the layout, for give. */
     proa_status place(cuda_tensor *t) { return t->numel == 0 || fits(t) ? PROA_OK : reserve(t); }
-    /* The result to where `t`, as it was before place, lies. */
+    /* Copies the result to the memory that `t` had before place. */
     proa_status give(const proa_tensor *t, const cuda_tensor &placed)
     {
         cuda_tensor to = cuda_look(t);

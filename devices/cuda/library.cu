@@ -146,7 +146,7 @@ gemm_key key_of(const cuda_gemm *g)
 }
 
 /* Row-major out = x·y is column-major outᵀ = yᵀ·xᵀ, and row-major memory read column-major is the
- * transpose: so y comes first, as it lies. */
+ * transpose: so y comes first, as it is stored. */
 cublasStatus_t describe(problem *p, const cuda_gemm *g, const gemm_key &key)
 {
     bool wide = g->dtype == PROA_F64;

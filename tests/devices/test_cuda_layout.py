@@ -19,8 +19,8 @@ def copies():
     return _core.device_property("gpu:0", "strided_copies")
 
 
-def laid(x):
-    """x, of four or five dims, in new memory that lies channels last."""
+def channels_last(x):
+    """x, of four or five dims, in new memory, stored channels last."""
     if len(x.shape) not in IMAGES or 0 in x.shape or x.shape[1] == 1 or "complex" in str(x.dtype):
         return x
     with paddle.no_grad():
@@ -35,28 +35,28 @@ def laid(x):
         return _core.cast(_core.multiply(_core.cast(x, wide), _core.cast(one, wide)), x.dtype)
 
 
-def is_laid(x):
+def is_channels_last(x):
     """Whether reading it needs a copy."""
     before = copies()
     x.numpy()
     return copies() > before
 
 
-def lay_all(values):
+def brought(values):
     """Brings values to the GPU, stored channels last."""
     if isinstance(values, dict):
-        return {k: lay_all(v) for k, v in values.items()}
+        return {k: brought(v) for k, v in values.items()}
     if isinstance(values, list):
-        return [lay_all(v) for v in values]
+        return [brought(v) for v in values]
     if not isinstance(values, _core.Tensor) or str(values.place) == "Place(gpu:0)":
         return values
-    return laid(_core.to_device(values, "gpu:0"))
+    return channels_last(_core.to_device(values, "gpu:0"))
 
 
 @pytest.fixture
-def all_laid(monkeypatch):
+def all_channels_last(monkeypatch):
     plainly = test_devices.moved
-    monkeypatch.setattr(test_devices, "moved", lambda values, name: lay_all(values) if name == "gpu:0" else plainly(values, name))
+    monkeypatch.setattr(test_devices, "moved", lambda values, name: brought(values) if name == "gpu:0" else plainly(values, name))
 
 
 def of_images(ops):
@@ -67,27 +67,27 @@ def of_images(ops):
     return [op for op in ops if any(dims(spec) in IMAGES for sample in op["samples"] for spec in matrix.sample_specs(op, sample))]
 
 
-def test_what_is_laid():
+def test_which_are_channels_last():
     x = np.arange(2 * 3 * 4 * 5, dtype="float32").reshape(2, 3, 4, 5)
     for dtype in "float32", "float16", "int64", "bool":
         t = _core.to_device(_core.cast(_core.from_numpy(x), dtype), "gpu:0")
-        assert not is_laid(t)
-        assert is_laid(laid(t))
-        np.testing.assert_array_equal(laid(t).numpy(), t.numpy())
+        assert not is_channels_last(t)
+        assert is_channels_last(channels_last(t))
+        np.testing.assert_array_equal(channels_last(t).numpy(), t.numpy())
 
 
 @each(of_images(RUNNABLE))
-def test_forward(op, all_laid):
+def test_forward(op, all_channels_last):
     test_devices.check(op, "gpu:0", test_devices.forward)
 
 
 @each(of_images(DIFFERENTIABLE))
-def test_gradient(op, all_laid):
+def test_gradient(op, all_channels_last):
     test_devices.check(op, "gpu:0", test_devices.gradients)
 
 
 @each([op for op in of_images(RUNNABLE) if "RANDOM" not in op["flags"]])
-def test_captured(op, all_laid):
+def test_captured(op, all_channels_last):
     test_devices.check(op, "gpu:0", test_devices.captured)
 
 
@@ -96,7 +96,7 @@ def test_captured(op, all_laid):
 
 def fresh():
     values = np.random.RandomState(2).standard_normal((2, 3, 4, 5)).astype("float32")
-    return values, laid(_core.to_device(_core.from_numpy(values), "gpu:0"))
+    return values, channels_last(_core.to_device(_core.from_numpy(values), "gpu:0"))
 
 
 def test_reading():
@@ -180,19 +180,19 @@ def test_a_steady_step_copies_at_its_edges_only(level, dtype, compiled, optimize
     np.testing.assert_allclose(with_layout, cpu, rtol=2e-2)
 
 
-def test_float32_is_laid_where_tf32_is_allowed():
+def test_float32_is_channels_last_where_tf32_is_allowed():
     x = paddle.to_tensor(np.ones((1, 2, 4, 4), "float32"), place="gpu:0")
     conv = nn.Conv2D(2, 3, 3).to("gpu:0")
-    assert not is_laid(conv(x))
+    assert not is_channels_last(conv(x))
     paddle.set_flags({"FLAGS_allow_tf32": True})
     try:
-        assert is_laid(conv(x))
+        assert is_channels_last(conv(x))
     finally:
         paddle.set_flags({"FLAGS_allow_tf32": False})
 
 
 def test_a_saved_state_is_plain():
-    """Filters that the optimizer has laid are saved and loaded as any."""
+    """Filters that the optimizer has stored so are saved and loaded as any."""
     paddle.set_device("gpu:0")
     net = nn.Conv2D(3, 4, 3)
     opt = paddle.optimizer.SGD(0.1, parameters=net.parameters())

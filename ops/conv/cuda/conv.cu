@@ -52,8 +52,8 @@ __global__ void conv_bias_kernel(T *to, const T *bias, int64_t n, int64_t channe
     for (CUDA_EACH(i, n)) to[i] = bias[i / inner % channels];
 }
 
-static proa_status lay_bias(cuda_context *c, const conv_side *to, const void *bias, bool channels_last,
-                            int64_t item)
+static proa_status fill_with_bias(cuda_context *c, const conv_side *to, const void *bias, bool channels_last,
+                                  int64_t item)
 {
     int64_t n = elements(to), inner = channels_last ? 1 : to->size[2] * to->size[3] * to->size[4];
     int64_t channels = to->size[1];
@@ -132,7 +132,7 @@ static void spatial(const cuda_tensor &t, int dims, bool channels_last, int64_t 
     for (int i = 0; i < dims; i++) to[3 - dims + i] = t.shape[(channels_last ? 1 : 2) + i];
 }
 
-/* Bytes from one entry of each of t's axes to the next, as it lies. */
+/* Bytes from one entry of each of t's axes to the next, as it is stored. */
 static void axis_strides(const cuda_tensor &t, int64_t *step)
 {
     int64_t next = cuda_item(t.dtype);
@@ -191,7 +191,7 @@ static void set_padding(conv_job *j, const conv_attributes *a, const int64_t *op
         plain = plain && reach >= 0 && reach / v->stride[i] + 1 == v->out[i];
     }
     if (plain) {
-        for (int i = 0; i < 3; i++) j->before[i] = 0; /* nothing is laid into larger memory */
+        for (int i = 0; i < 3; i++) j->before[i] = 0; /* nothing is copied into larger memory */
         return;
     }
     for (int i = lead; i < 3; i++) {
@@ -217,7 +217,7 @@ static proa_status run_layout(cuda_context *c, conv_job *j, bool channels_last)
     v->at_filter = j->filter.theirs.data;
     v->at_out = j->out.theirs.data;
     v->beta = j->bias ? 1 : 0;
-    if (j->bias) PROA_TRY(lay_bias(c, &result->theirs, j->bias, channels_last, item));
+    if (j->bias) PROA_TRY(fill_with_bias(c, &result->theirs, j->bias, channels_last, item));
     PROA_TRY(cuda_library_conv(c, v));
     return give(c, result, result == &j->in ? j->before : none, item);
 }
@@ -280,19 +280,19 @@ proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_
 
 #define CAN_CONVOLVE CUDA_IS(a->x, CUDA_FLOATS) && cuda_library_has_conv()
 
-/* Whether a result lies channels last: tensor cores want it so, or an operand does. */
-static bool conv_lies_last(const proa_tensor *x, const proa_tensor *other, proa_data_format format)
+/* Whether a result is stored channels last: tensor cores want it so, or an operand does. */
+static bool conv_is_channels_last(const proa_tensor *x, const proa_tensor *other, proa_data_format format)
 {
     cuda_tensor t = cuda_look(x);
     if (format != PROA_DATA_FORMAT_NCHW && format != PROA_DATA_FORMAT_NCDHW) return false;
     if (t.numel == 0 || !cuda_flag("blocked")) return false;
-    if (t.channels_last || cuda_lies_last(other)) return true;
+    if (t.channels_last || cuda_is_channels_last(other)) return true;
     return t.dtype == PROA_F16 || t.dtype == PROA_BF16 || (t.dtype == PROA_F32 && cuda_flag("allow_tf32"));
 }
 
 static int rank_of(const proa_tensor *x) { return cuda_look(x).ndim - 2; }
 
-CUDA_KERNEL_LAID(conv1d, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(conv1d, CAN_CONVOLVE, out, conv_is_channels_last(a->x, a->weight, a->data_format))
 {
     conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
     return conv_run(c, CUDA_CONV_TO_OUT, &v, a->x, a->weight, a->out, a->bias);
@@ -300,7 +300,8 @@ CUDA_KERNEL_LAID(conv1d, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->d
 CUDA_KERNEL_ALSO(conv2d, conv1d)
 CUDA_KERNEL_ALSO(conv3d, conv1d)
 
-CUDA_KERNEL_LAID(conv1d_transpose, CAN_CONVOLVE, out, conv_lies_last(a->x, a->weight, a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(conv1d_transpose, CAN_CONVOLVE, out,
+                          conv_is_channels_last(a->x, a->weight, a->data_format))
 {
     conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), true);
     return conv_run(c, CUDA_CONV_TO_IN, &v, a->out, a->weight, a->x, a->bias);
@@ -308,14 +309,16 @@ CUDA_KERNEL_LAID(conv1d_transpose, CAN_CONVOLVE, out, conv_lies_last(a->x, a->we
 CUDA_KERNEL_ALSO(conv2d_transpose, conv1d_transpose)
 CUDA_KERNEL_ALSO(conv3d_transpose, conv1d_transpose)
 
-CUDA_KERNEL_LAID(conv2d_grad_input, CAN_CONVOLVE, d_x, conv_lies_last(a->d_out, a->weight, a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(conv2d_grad_input, CAN_CONVOLVE, d_x,
+                          conv_is_channels_last(a->d_out, a->weight, a->data_format))
 {
     conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
     return conv_run(c, CUDA_CONV_TO_IN, &v, a->d_x, a->weight, a->d_out, NULL);
 }
 CUDA_KERNEL_ALSO(conv3d_grad_input, conv2d_grad_input)
 
-CUDA_KERNEL_LAID(conv2d_grad_filter, CAN_CONVOLVE, d_weight, conv_lies_last(a->x, a->d_out, a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(conv2d_grad_filter, CAN_CONVOLVE, d_weight,
+                          conv_is_channels_last(a->x, a->d_out, a->data_format))
 {
     conv_attributes v = CONV_ATTRIBUTES(a, rank_of(a->x), false);
     return conv_run(c, CUDA_CONV_BACKWARD_WEIGHTS, &v, a->x, a->d_weight, a->d_out, NULL);

@@ -23,7 +23,7 @@ static proa_status prelu(cuda_context *c, const proa_prelu_args *a, char *alpha)
     int64_t item = cuda_item(x.dtype), step = item;
     bool last = a->data_format == PROA_DATA_FORMAT_NHWC || a->data_format == PROA_DATA_FORMAT_NLC ||
                 a->data_format == PROA_DATA_FORMAT_NDHWC;
-    cuda_map_lay<2>(&m, t);
+    cuda_map_operands<2>(&m, t);
     m.at[2].data = alpha;
     for (int d = x.ndim - 1; d >= 0; step *= x.shape[d--])
         m.at[2].strides[d] = a->mode == PROA_PRELU_MODE_CHANNEL   ? (d == (last ? x.ndim - 1 : 1) ? item : 0)

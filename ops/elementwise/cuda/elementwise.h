@@ -161,7 +161,7 @@ template <int N> static void cuda_map_merge(cuda_map<N> *m)
 }
 
 /* tensors: the output, then N inputs that broadcast to it. Dims as they are. */
-template <int N> static void cuda_map_lay(cuda_map<N> *m, proa_tensor *const *tensors)
+template <int N> static void cuda_map_operands(cuda_map<N> *m, proa_tensor *const *tensors)
 {
     cuda_tensor out = cuda_look(tensors[0]);
     m->ndim = out.ndim;
@@ -180,7 +180,7 @@ template <int N> static void cuda_map_lay(cuda_map<N> *m, proa_tensor *const *te
 /* The same, dims merged. False: there is nothing to do. */
 template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *tensors)
 {
-    cuda_map_lay(m, tensors);
+    cuda_map_operands(m, tensors);
     cuda_map_merge(m);
     return m->numel > 0;
 }

@@ -90,7 +90,7 @@ proa_status prepare(const void *args, void **state)
 }
 
 /* Outputs, then inputs, and their items; neighboring dims that every operand walks as one become one. */
-int lay(const proa_fused_elementwise_args *a, fused_map *m, int64_t *item)
+int fill_map(const proa_fused_elementwise_args *a, fused_map *m, int64_t *item)
 {
     cuda_tensor to = cuda_look(a->out.at[0]), t[FUSED_OPERANDS];
     int n = (int)(a->out.count + a->x.count);
@@ -140,7 +140,7 @@ proa_status run(const void *args, proa_run *run)
     cuda_context *c = static_cast<cuda_context *>(run->device);
     fused_map m = {};
     int64_t item[FUSED_OPERANDS], least = 8;
-    int n = lay(a, &m, item), k = 0;
+    int n = fill_map(a, &m, item), k = 0;
     if (m.numel == 0) return PROA_OK;
     while (s->of[k].major != c->description.major || s->of[k].minor != c->description.minor) k++;
     for (int o = 0; o < n; o++) least = item[o] < least ? item[o] : least;

@@ -155,7 +155,7 @@ template <class X> struct addend_fn {
 };
 
 /* Fills out with beta · d, broadcast. */
-static proa_status lay(cuda_context *c, proa_tensor *out, proa_tensor *d, double beta)
+static proa_status fill_with(cuda_context *c, proa_tensor *out, proa_tensor *d, double beta)
 {
     proa_tensor *t[] = {out, d};
     if (cuda_look(out).dtype == PROA_F64) return cuda_map_run<1>(c, t, addend_fn<double>{beta});
@@ -181,7 +181,7 @@ static proa_status affine(cuda_context *c, const proa_tensor *x, const proa_tens
         if (status != PROA_DECLINED) return status;
     }
     *done = epilogue == CUDA_KEEP;
-    if (biased) PROA_TRY(lay(c, out, bias, 1));
+    if (biased) PROA_TRY(fill_with(c, out, bias, 1));
     return product(c, x, w, false, false, out, scaled(1, biased));
 }
 
@@ -213,6 +213,6 @@ CUDA_KERNEL(linear_fused, fused_fits(a->x, a->weight, a->out))
 CUDA_KERNEL(addmm, CUDA_IS(a->x, CUDA_FLOATS))
 {
     bool adds = cuda_given(a->input) && a->beta != 0;
-    if (adds) PROA_TRY(lay(c, a->out, a->input, a->beta));
+    if (adds) PROA_TRY(fill_with(c, a->out, a->input, a->beta));
     return product(c, a->x, a->y, false, false, a->out, scaled(a->alpha, adds));
 }

@@ -121,11 +121,11 @@ static bool says_last(proa_data_format f)
     return f == PROA_DATA_FORMAT_NHWC || f == PROA_DATA_FORMAT_NDHWC || f == PROA_DATA_FORMAT_NLC;
 }
 
-/* `laid`: the memory is channels last although the op's attribute says channels first. */
-static norm_channels channels_of(const cuda_tensor &x, proa_data_format f, bool laid)
+/* `channels_last`: the memory is channels last although the op's attribute says channels first. */
+static norm_channels channels_of(const cuda_tensor &x, proa_data_format f, bool channels_last)
 {
     bool last = says_last(f);
-    norm_channels s = {x.shape[0], last ? x.dim(-1) : x.shape[1], 1, last || laid};
+    norm_channels s = {x.shape[0], last ? x.dim(-1) : x.shape[1], 1, last || channels_last};
     for (int d = last ? 1 : 2; d < (last ? x.ndim - 1 : x.ndim); d++) s.pixels *= x.shape[d];
     if (s.pixels == 1 && x.ndim == 2) s.last = true; /* the same memory, read along the channels */
     return s;
@@ -173,8 +173,8 @@ static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a,
 
 #define FIXED(a) (((a)->is_test && !(a)->trainable_statistics) || (a)->use_global_stats)
 
-CUDA_KERNEL_LAID(batch_norm, CUDA_IS(a->x, CUDA_FLOATS), out,
-                 cuda_lies_last(a->x) && !says_last(a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(batch_norm, CUDA_IS(a->x, CUDA_FLOATS), out,
+                          cuda_is_channels_last(a->x) && !says_last(a->data_format))
 {
     cuda_tensor x = cuda_look(a->x), out = cuda_look(a->out);
     cuda_layout layout(c, x.channels_last && !says_last(a->data_format));
@@ -226,8 +226,8 @@ static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_ar
     return status;
 }
 
-CUDA_KERNEL_LAID(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS), d_x,
-                 cuda_lies_last(a->x) && !says_last(a->data_format))
+CUDA_KERNEL_CHANNELS_LAST(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS), d_x,
+                          cuda_is_channels_last(a->x) && !says_last(a->data_format))
 {
     cuda_tensor x = cuda_look(a->x), d = cuda_look(a->d_out), dx = cuda_look(a->d_x);
     cuda_layout layout(c, x.channels_last && !says_last(a->data_format));

@@ -170,9 +170,9 @@ static bool pool_says_last(proa_data_format f)
 }
 /* True if the kernel works on channels-last memory although the op's attribute says channels first, as x is
  * stored so. */
-static bool pool_lies_last(const proa_tensor *x, proa_data_format f)
+static bool pool_is_channels_last(const proa_tensor *x, proa_data_format f)
 {
-    return cuda_lies_last(x) && !pool_says_last(f);
+    return cuda_is_channels_last(x) && !pool_says_last(f);
 }
 static void padding_of(const pool_attributes &a, pool_geometry *g)
 {
@@ -187,8 +187,8 @@ static void padding_of(const pool_attributes &a, pool_geometry *g)
     }
 }
 
-/* `laid`: the memory is channels last, whatever the op's attribute says. */
-static pool_geometry geometry_of(const pool_attributes &a, bool laid)
+/* `channels_last`: the memory is channels last, whatever the op's attribute says. */
+static pool_geometry geometry_of(const pool_attributes &a, bool channels_last)
 {
     pool_geometry g = {};
     cuda_tensor in = cuda_look(a.in), out = cuda_look(a.out);
@@ -209,7 +209,7 @@ static pool_geometry geometry_of(const pool_attributes &a, bool laid)
         g.stride[at] = a.stride && a.stride->count ? a.stride->at[i] : a.kernel->at[i];
     }
     if (!a.adaptive) padding_of(a, &g);
-    g.channels_last = g.channels_last || laid;
+    g.channels_last = g.channels_last || channels_last;
     return g;
 }
 
@@ -239,7 +239,8 @@ static pool_geometry geometry_of(const pool_attributes &a, bool laid)
 static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const proa_tensor *from,
                                 proa_tensor *out, proa_tensor *mask)
 {
-    cuda_layout layout(c, !mask && pool_lies_last(a.in, a.format)); /* places are counted channels first */
+    cuda_layout layout(c, !mask &&
+                              pool_is_channels_last(a.in, a.format)); /* places are counted channels first */
     pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), v = cuda_look(from), y = cuda_look(out);
     int32_t *places = mask ? cuda_look(mask).as<int32_t>() : NULL;
@@ -261,7 +262,7 @@ static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const
 
 static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa_tensor *d_x)
 {
-    cuda_layout layout(c, pool_lies_last(a.in, a.format));
+    cuda_layout layout(c, pool_is_channels_last(a.in, a.format));
     pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), d = cuda_look(a.out), to = cuda_look(d_x);
     int64_t *places = NULL;
@@ -316,7 +317,7 @@ static proa_status pool_scatter(cuda_context *c, const proa_tensor *mask, const 
 /* ---- the ops --------------------------------------------------------------------------- */
 
 #define CAN_POOL CUDA_IS(a->x, CUDA_FLOATS)
-#define POOL_LIES pool_lies_last(a->x, a->data_format)
+#define POOL_IS_CHANNELS_LAST pool_is_channels_last(a->x, a->data_format)
 static int rank_of(const proa_tensor *x) { return cuda_look(x).ndim - 2; }
 
 /* Attributes of an op with windows of a size, and of one with windows for a number of outputs. */
@@ -342,14 +343,14 @@ template <class A> static pool_attributes adaptive_of(const A *a, proa_pooling_t
             PROA_PADDING_ALGORITHM_VALID};
 }
 
-CUDA_KERNEL_LAID(max_pool1d, CAN_POOL, out, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(max_pool1d, CAN_POOL, out, POOL_IS_CHANNELS_LAST)
 {
     return pool_forward(c, windows_of(a, a->out, false, false, PROA_POOLING_TYPE_MAX), a->x, a->out, NULL);
 }
 CUDA_KERNEL_ALSO(max_pool2d, max_pool1d)
 CUDA_KERNEL_ALSO(max_pool3d, max_pool1d)
 
-CUDA_KERNEL_LAID(avg_pool1d, CAN_POOL, out, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(avg_pool1d, CAN_POOL, out, POOL_IS_CHANNELS_LAST)
 {
     pool_attributes v = windows_of(a, a->out, a->exclusive, false, PROA_POOLING_TYPE_AVG);
     return pool_forward(c, v, a->x, a->out, NULL);
@@ -357,27 +358,27 @@ CUDA_KERNEL_LAID(avg_pool1d, CAN_POOL, out, POOL_LIES)
 CUDA_KERNEL_ALSO(avg_pool2d, avg_pool1d)
 CUDA_KERNEL_ALSO(avg_pool3d, avg_pool1d)
 
-CUDA_KERNEL_LAID(adaptive_max_pool1d, CAN_POOL, out, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(adaptive_max_pool1d, CAN_POOL, out, POOL_IS_CHANNELS_LAST)
 {
     return pool_forward(c, adaptive_of(a, PROA_POOLING_TYPE_MAX), a->x, a->out, NULL);
 }
 CUDA_KERNEL_ALSO(adaptive_max_pool2d, adaptive_max_pool1d)
 CUDA_KERNEL_ALSO(adaptive_max_pool3d, adaptive_max_pool1d)
 
-CUDA_KERNEL_LAID(adaptive_avg_pool1d, CAN_POOL, out, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(adaptive_avg_pool1d, CAN_POOL, out, POOL_IS_CHANNELS_LAST)
 {
     return pool_forward(c, adaptive_of(a, PROA_POOLING_TYPE_AVG), a->x, a->out, NULL);
 }
 CUDA_KERNEL_ALSO(adaptive_avg_pool2d, adaptive_avg_pool1d)
 CUDA_KERNEL_ALSO(adaptive_avg_pool3d, adaptive_avg_pool1d)
 
-CUDA_KERNEL_LAID(pool2d_grad, CAN_POOL, d_x, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(pool2d_grad, CAN_POOL, d_x, POOL_IS_CHANNELS_LAST)
 {
     return pool_backward(c, windows_of(a, a->d_out, a->exclusive, a->adaptive, a->pooling_type), a->d_x);
 }
 CUDA_KERNEL_ALSO(pool3d_grad, pool2d_grad)
 
-CUDA_KERNEL_LAID(pool2d_double_grad, CAN_POOL, out, POOL_LIES)
+CUDA_KERNEL_CHANNELS_LAST(pool2d_double_grad, CAN_POOL, out, POOL_IS_CHANNELS_LAST)
 {
     pool_attributes v = windows_of(a, a->out, a->exclusive, a->adaptive, a->pooling_type);
     return pool_forward(c, v, a->v, a->out, NULL);
