@@ -1,4 +1,4 @@
-/* Values that ranks reduce, small integers, and what comes out. */
+/* Values that ranks reduce, small integers, and what comes out; and bytes that ranks move. */
 #ifndef PROA_TESTS_DIST_VALUES_H
 #define PROA_TESTS_DIST_VALUES_H
 
@@ -40,6 +40,13 @@ static inline double reduced(int size, int64_t i, proa_dtype d, proa_reduce_type
     if (d == PROA_BOOL) return r > 0;
     if (d == PROA_I8) return (int8_t)(int64_t)r;
     return op == PROA_REDUCE_TYPE_AVG ? r / size : r;
+}
+
+static inline uint8_t byte_of(int rank, size_t i) { return (uint8_t)(i * 31 + (size_t)rank * 101 + i / 251); }
+
+static inline void fill_bytes(void *at, int rank, size_t n)
+{
+    for (size_t i = 0; i < n; i++) ((uint8_t *)at)[i] = byte_of(rank, i);
 }
 
 #endif

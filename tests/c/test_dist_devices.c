@@ -132,11 +132,6 @@ END_TEST
 
 enum { PART = 700 };
 
-static void fill(char *at, int rank, size_t n)
-{
-    for (size_t i = 0; i < n; i++) at[i] = (char)(i * 31 + (size_t)rank * 101 + i / 251);
-}
-
 /* Rank a sends PART / (a + b + 1) bytes to rank b. */
 static void exchange(const proa__ring *g)
 {
@@ -144,8 +139,8 @@ static void exchange(const proa__ring *g)
     int64_t to[4], from[4], sent = 0, came = 0;
     for (int r = 0; r < g->size; r++) {
         to[r] = from[r] = PART / (r + g->rank + 1);
-        fill(in + sent, g->rank * 8 + r, (size_t)to[r]);
-        fill(want + came, r * 8 + g->rank, (size_t)from[r]);
+        fill_bytes(in + sent, g->rank * 8 + r, (size_t)to[r]);
+        fill_bytes(want + came, r * 8 + g->rank, (size_t)from[r]);
         sent += to[r], came += from[r];
     }
     proa_tensor *x = there(in, sent, PROA_U8), *y = there(in, came, PROA_U8);
@@ -162,8 +157,8 @@ static void move_all(proa__ring *g, proa__store *store)
     (void)store;
     use_device(g);
     int64_t done = communications();
-    fill(in, g->rank, sizeof in);
-    for (int r = 0; r < g->size; r++) fill(want + r * PART, r, PART);
+    fill_bytes(in, g->rank, sizeof in);
+    for (int r = 0; r < g->size; r++) fill_bytes(want + r * PART, r, PART);
     proa_tensor *x = there(in, PART, PROA_U8), *all = there(in, g->size * PART, PROA_U8);
     fine(proa_communicate(&(proa_message){PROA_MESSAGE_ALL_GATHER, g->group, .in = x, .out = all}));
     holds(all, want, "all_gather");

@@ -182,13 +182,6 @@ static void reduce_all(proa__ring *g, proa__store *store)
             if (n < 5 || d < 3) reduce_dtype(g, dtypes[d], counts[n]);
 }
 
-static uint8_t byte_of(int rank, size_t i) { return (uint8_t)(i * 31 + (size_t)rank * 101 + i / 251); }
-
-static void fill(uint8_t *at, int rank, size_t n)
-{
-    for (size_t i = 0; i < n; i++) at[i] = byte_of(rank, i);
-}
-
 static void is_filled(const uint8_t *at, int rank, size_t first, size_t n, const char *what)
 {
     size_t i = 0;
@@ -205,23 +198,23 @@ static void move_all(proa__ring *g, proa__store *store)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t n = sizes[k];
         int root = (int)(k % ranks);
-        fill(in, g->rank, n);
+        fill_bytes(in, g->rank, n);
         fine(g->engine->all_gather(g, in, out, n));
         for (size_t r = 0; r < ranks; r++) is_filled(out + r * n, (int)r, 0, n, "all_gather");
         fine(g->engine->broadcast(g, in, n, root));
         is_filled(in, root, 0, n, "broadcast");
-        fill(in, g->rank, n * ranks);
+        fill_bytes(in, g->rank, n * ranks);
         fine(g->engine->scatter(g, in, out, n, root));
         is_filled(out, root, n * (size_t)g->rank, n, "scatter");
         size_t to[8], from[8], at = 0; /* rank a sends rank b n / (a + b + 1) bytes */
         for (size_t r = 0; r < ranks; r++) to[r] = from[r] = n / (r + (size_t)g->rank + 1);
-        for (size_t r = 0; r < ranks; at += to[r++]) fill(in + at, g->rank * 8 + (int)r, to[r]);
+        for (size_t r = 0; r < ranks; at += to[r++]) fill_bytes(in + at, g->rank * 8 + (int)r, to[r]);
         fine(g->engine->all_to_all(g, in, to, out, from));
         at = 0;
         for (size_t r = 0; r < ranks; at += from[r++])
             is_filled(out + at, (int)r * 8 + g->rank, 0, from[r], "all_to_all");
         int next = (g->rank + 1) % g->size, before = (g->rank + g->size - 1) % g->size;
-        fill(in, g->rank, n);
+        fill_bytes(in, g->rank, n);
         if (g->rank == 0) fine(g->engine->send(g, in, n, next));
         fine(g->engine->recv(g, out, n, before));
         if (g->rank != 0) fine(g->engine->send(g, in, n, next));
