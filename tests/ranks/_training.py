@@ -23,7 +23,8 @@ ROWS = 16
 # or less in a sum may round an activation to another of eight bits. One process therefore takes the rows of each rank by themselves
 # and adds in the order of ranks what ranks exchange (gradients, statistics of batch normalization): both must round alike.
 LIMIT = 1e-5
-# ResNet-18 is trained in float64: from random labels it is chaotic, one bit of float32 becomes 0.3 in eight steps.
+# ResNets are trained in float64 instead of float32: from random labels they are chaotic. One bit of float32 becomes 0.3 in eight
+# steps of ResNet-18, and up to 9e-4 in fifty of the small one.
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -281,7 +282,8 @@ def main():
     options = parser.parse_args()
     dist.init_parallel_env()
     every = [case for case in itertools.product(MODELS, ("eager", "to_static", "static"), (*PRECISIONS, "float64"))
-             if (case[2] == "float64") == (case[0] == "resnet18")]
+             if case[2] == "float64" and has_norms(case[0]) or case[2] == "float32" and not has_norms(case[0]) or
+             case[2] == "bfloat16" and case[0] != "resnet18"]
     cases = [tuple(c.split("/")) for c in options.cases] or every
     bad = 0
     for case in cases:

@@ -40,6 +40,8 @@ def draw(rng, ranks):
     if case["pp"] > 1:
         case["schedule"] = rng.choice(["1F1B", "1F1B", "F-then-B"])
         case["chunks"] = 2 if case["pp"] * 2 <= PIECES and case["merge"] % case["pp"] == 0 and rng.random() < 0.4 else 1
+    # With momentum the ResNet is unstable in float32: another order of sums becomes 2e-2 in 50 steps, in float64 4e-16.
+    case["dtype"] = "float64" if case["model"] == "resnet" and case["amp"] == "O0" else "float32"
     case["refused"] = refusal(case)
     return case
 
