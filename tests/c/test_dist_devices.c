@@ -22,6 +22,12 @@ static void load(void)
     fine(proa_set_flag("device_fallback", "1"));
 }
 
+static void on_devices(int size, double timeout, void (*body)(proa__ring *g, proa__store *store))
+{
+    load();
+    with_ranks(size, timeout, body);
+}
+
 /* Makes the rank's device the thread's. */
 static void use_device(const proa__ring *g)
 {
@@ -114,18 +120,9 @@ static void reduce_all(proa__ring *g, proa__store *store)
         }
 }
 
-START_TEST(reduces_two)
-{
-    load();
-    with_ranks(2, 60, reduce_all);
-}
+START_TEST(reduces_two) { on_devices(2, 60, reduce_all); }
 END_TEST
-
-START_TEST(reduces_four)
-{
-    load();
-    with_ranks(4, 60, reduce_all);
-}
+START_TEST(reduces_four) { on_devices(4, 60, reduce_all); }
 END_TEST
 
 /* ---- moves ----------------------------------------------------------------------------- */
@@ -188,18 +185,9 @@ static void move_all(proa__ring *g, proa__store *store)
     ck_assert_int_eq(communications() - done, 7);
 }
 
-START_TEST(moves_two)
-{
-    load();
-    with_ranks(2, 60, move_all);
-}
+START_TEST(moves_two) { on_devices(2, 60, move_all); }
 END_TEST
-
-START_TEST(moves_three)
-{
-    load();
-    with_ranks(3, 60, move_all);
-}
+START_TEST(moves_three) { on_devices(3, 60, move_all); }
 END_TEST
 
 /* ---- tasks beside other work ------------------------------------------------------------ */
@@ -252,11 +240,7 @@ static void two_groups(proa__ring *g, proa__store *store)
     proa__ring_close(b.ring);
 }
 
-START_TEST(two_groups_at_once)
-{
-    load();
-    with_ranks(3, 60, two_groups);
-}
+START_TEST(two_groups_at_once) { on_devices(3, 60, two_groups); }
 END_TEST
 
 /* ---- training -------------------------------------------------------------------------- */
@@ -297,11 +281,7 @@ static void train(proa__ring *g, proa__store *store)
     for (int i = 0; i < 6; i++) proa_release(w[i]);
 }
 
-START_TEST(training)
-{
-    load();
-    with_ranks(3, 60, train);
-}
+START_TEST(training) { on_devices(3, 60, train); }
 END_TEST
 
 /* ---- what goes wrong ------------------------------------------------------------------- */
@@ -325,8 +305,7 @@ static void shared_device(proa__ring *g, proa__store *store)
 START_TEST(ranks_that_share_a_device)
 {
     setenv("PROA_EMULATE_IDENTITY", "one device", 1);
-    load();
-    with_ranks(2, 60, shared_device);
+    on_devices(2, 60, shared_device);
 }
 END_TEST
 
@@ -344,11 +323,7 @@ static void differing(proa__ring *g, proa__store *store)
     fails(sum_of(g, x), PROA_ERR_BAD_STATE, "has ended");
 }
 
-START_TEST(calls_that_differ)
-{
-    load();
-    with_ranks(2, 60, differing);
-}
+START_TEST(calls_that_differ) { on_devices(2, 60, differing); }
 END_TEST
 
 static void one_is_late(proa__ring *g, proa__store *store)
@@ -362,11 +337,7 @@ static void one_is_late(proa__ring *g, proa__store *store)
     else nanosleep(&(struct timespec){.tv_sec = 3}, NULL);
 }
 
-START_TEST(a_rank_that_is_late)
-{
-    load();
-    with_ranks(3, 2, one_is_late);
-}
+START_TEST(a_rank_that_is_late) { on_devices(3, 2, one_is_late); }
 END_TEST
 
 static void one_is_on_the_host(proa__ring *g, proa__store *store)
@@ -382,11 +353,7 @@ static void one_is_on_the_host(proa__ring *g, proa__store *store)
     }
 }
 
-START_TEST(a_tensor_on_the_host)
-{
-    load();
-    with_ranks(2, 1, one_is_on_the_host);
-}
+START_TEST(a_tensor_on_the_host) { on_devices(2, 1, one_is_on_the_host); }
 END_TEST
 
 static void one_leaves(proa__ring *g, proa__store *store)
@@ -399,11 +366,7 @@ static void one_leaves(proa__ring *g, proa__store *store)
     if (g->rank != 2) fails(sum_of(g, x), PROA_ERR_UNAVAILABLE, "rank 2 has left the job");
 }
 
-START_TEST(a_rank_that_leaves)
-{
-    load();
-    with_ranks(3, 60, one_leaves);
-}
+START_TEST(a_rank_that_leaves) { on_devices(3, 60, one_leaves); }
 END_TEST
 
 /* Two processes; the second is killed while the first waits for it. `how`: whether NCCL notices. */
