@@ -1,6 +1,6 @@
-/* The backward engine: sorts the nodes behind the outputs topologically, runs each node's gradient rule once
- * all its gradients have arrived, and passes the results on. Not recursive: chains may have any length. May
- * use core and ops. */
+/* The backward engine: sorts the nodes behind the outputs topologically, runs each node's hooks and gradient
+ * rule once all its gradients have arrived, and passes the results on; leaves accumulate them. Not recursive:
+ * chains may have any length. May use core and ops. */
 #include "autograd/backward.h"
 
 #include "core/args_visit.h"
@@ -446,7 +446,7 @@ static proa_status run_function(proa_node *n, bool create_graph, bool retain_gra
     if (!given.at) return proa_error();
     for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
     proa_tensors outputs = n->outputs;
-    if (create_graph && outputs.count) { /* with their history during the call */
+    if (create_graph && outputs.count) { /* with history, so that fn's ops are recorded */
         outputs.at = proa_scope_alloc((size_t)outputs.count * sizeof *outputs.at);
         if (!outputs.at) return proa_error();
         for (int64_t i = 0; i < outputs.count; i++) {

@@ -47,7 +47,7 @@ typedef struct proa_saved_version {
 } proa_saved_version;
 
 struct proa_node {
-    atomic_int refs; /* of a leaf: unused */
+    atomic_int refs; /* of a leaf unused: its info's count serves both */
     proa_node_kind kind;
     const proa_op *op;
     void *args;                   /* OP: what the rule reads; NULL before it is filled and once freed */
@@ -70,7 +70,7 @@ struct proa_node {
     uint64_t pass;
     int32_t pending;
     bool needed, last;    /* last: the walk does not continue behind it */
-    proa_tensor **grads;  /* kept, one an output */
+    proa_tensor **grads;  /* gradients that have arrived; owned, one an output */
     proa_node *next_free; /* list of nodes being freed */
 };
 

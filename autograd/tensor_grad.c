@@ -73,7 +73,7 @@ proa_status proa_zero_grad(proa_tensor *leaf)
         return PROA_OK;
     }
     bool plain = g->kind == PROA_DENSE && !g->node && !(g->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC));
-    if (plain) { /* has other owners, who see the zeros, too */
+    if (plain) { /* its memory has other owners: cleared in place, and they see the zeros, too */
         proa__bump_version(g);
         return proa__fill(g, NULL);
     }

@@ -27,7 +27,8 @@ void *proa__arena_alloc(proa__arena *a, size_t bytes)
         if (!b) return NULL;
         b->used = 0;
         b->capacity = capacity;
-        if (a->last && capacity == bytes && capacity != BLOCK) { /* behind `last`, which keeps filling */
+        /* a block for one large allocation goes behind `last`, whose free space stays in use */
+        if (a->last && capacity == bytes && capacity != BLOCK) {
             b->before = a->last->before;
             a->last->before = b;
         } else {

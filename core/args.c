@@ -95,7 +95,7 @@ void proa__args_copy_values(const proa_op *op, const void *args, void *to)
         if (one) {
             *one = NULL;
         } else if (flat) {
-            continue; /* a plain value */
+            continue; /* a number, bool, dtype or enum: memcpy has copied it */
         } else if (list) {
             *list = (proa_tensors){0, (proa_tensor **)(void *)storage};
             storage += payload(f, proa_field_at(f, args));

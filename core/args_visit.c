@@ -1,5 +1,5 @@
-/* Visitor of the tensor slots of an args struct, and release of its outputs; see args_visit.h. May use
- * core. */
+/* Visits the tensor slots of an args struct in the order of its fields, numbers output slots, and recognizes
+ * control-flow ops; see args_visit.h. May use core. */
 #include "args_visit.h"
 
 static proa_status walk_list(proa_tensor *const *at, int64_t count, const proa_field *f, proa__slot_fn fn,

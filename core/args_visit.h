@@ -1,5 +1,5 @@
-/* Access to the tensors of an args struct: those of one field, whether single or a list, and a visitor of all
- * slots, including tensors that supply an attribute. May use core. */
+/* Access to the tensors of an args struct: by field, by output number, and through a visitor of all slots,
+ * tensors that supply attributes included; and to the metas of its outputs. May use core. */
 #ifndef PROA_CORE_ARGS_VISIT_H
 #define PROA_CORE_ARGS_VISIT_H
 

@@ -1,5 +1,6 @@
-/* Blocked layouts of storages: makes a blocked form, converts it to row-major, drops either. Uses storage.c
- * and the hooks that a kernel library has installed. */
+/* Makes, converts and drops the blocked forms of storages. Also implements windows (blocked memory inside
+ * another storage) and deferred elements, which are read at first use. Uses storage.c, the device table and
+ * the hooks that a kernel library has installed. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
@@ -42,7 +43,8 @@ static size_t plain_bytes(const proa_tensor *t, proa_dtype dtype)
     return (size_t)t->numel * proa__dtype_bytes((unsigned)dtype);
 }
 
-/* A borrowed handle with t's shape on device memory in a format of devices (channels last; 0: row-major). */
+/* A handle with t's shape that owns nothing, on device memory; format: PROA_CHANNELS_LAST, or 0 for
+ * row-major. */
 static proa_tensor on_device(const proa_tensor *t, int format, const void *data, proa_storage *storage)
 {
     proa_tensor h = {.refs = 1, .kind = PROA_DENSE, .dtype = t->dtype, .ndim = t->ndim, .numel = t->numel};
@@ -51,7 +53,7 @@ static proa_tensor on_device(const proa_tensor *t, int format, const void *data,
     h.storage = storage;
     h.flags = PROA_T_DEVICE | (format ? PROA_T_STRIDED : 0);
     memcpy(h.shape, t->shape, (size_t)t->ndim * sizeof *h.shape);
-    for (int turn = 0; turn < 3; turn++) /* reverses part of the strides' order */
+    for (int turn = 0; turn < 3; turn++) /* channels last: axis 1, then spatial axes, then axis 0 */
         for (int i = t->ndim - 1; i >= 0; i--) {
             bool now = format ? (i == 1 ? turn == 0 : i == 0 ? turn == 2 : turn == 1) : turn == 0;
             if (!now) continue;
@@ -79,10 +81,10 @@ proa_status proa__convert_blocked(const proa_tensor *t, int from_format, const v
 
 /* ---- windows: blocked memory inside another storage ---------------------------------------- */
 
-/* The payload of a window's block. */
+/* The payload of a window's block: addresses of memory elsewhere, in place of elements. */
 typedef struct window {
     char *data;
-    proa_storage *owner; /* retained; may be NULL */
+    proa_storage *owner; /* retained; NULL: the caller keeps the memory at `data` alive */
     char *plain;
     int device;
     size_t bytes; /* of the row-major form */
@@ -207,8 +209,8 @@ static uint32_t storage_version(const proa_storage *s)
     return atomic_load_explicit(&s->version, memory_order_relaxed);
 }
 
-/* Reads the deferred elements; the caller holds the lock. A failed read leaves the storage unchanged, so that
- * the next one may succeed. */
+/* Reads the deferred elements into new memory, which becomes the row-major form; the caller holds `reading`.
+ * A failed read leaves the storage unchanged, so that the next one may succeed. */
 static proa_status add_deferred(proa_storage *s)
 {
     deferred *d = s->context;
@@ -264,7 +266,8 @@ void proa__deferred_changed(proa_tensor *t)
     if (d) d->version = storage_version(t->storage);
 }
 
-/* Makes the row-major form; the caller holds the lock. */
+/* Makes the row-major form of t's storage: converts the blocked form (the caller holds `making`), or reads
+ * deferred elements (the caller holds `reading`). */
 static proa_status add_plain(const proa_tensor *t)
 {
     proa_storage *s = t->storage;

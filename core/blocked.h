@@ -1,11 +1,11 @@
-/* Blocked layouts: a storage's elements in the order that a kernel library prefers (channels in blocks of the
- * vector length). Users never see one: asking for the address of a blocked tensor makes a row-major ("plain")
- * form, once, and a write drops the blocked form.
- *
- * The kernel that makes an output decides that it is blocked: the blocked form is then in the storage's own
- * memory, and a plain form, if made, has memory of its own. Every handle on the whole storage has
- * PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Formats are numbers that only the
- * hooks interpret, except that of devices, PROA_CHANNELS_LAST. May use proa/device.h. */
+/* Blocked layouts: a storage's elements in the order that a kernel library prefers (channels in blocks of
+ * the vector length), as a second form or the only one; and deferred elements, read at first use. Users
+ * never see a blocked form: asking for the address of a blocked tensor makes a row-major ("plain") form,
+ * once, and a write drops the blocked form. The kernel that makes an output decides that it is blocked: the
+ * blocked form is then in the storage's own memory, and a plain form has memory of its own. Every handle on
+ * the whole storage has PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Format
+ * numbers have a meaning for the hooks only, except PROA_CHANNELS_LAST, the format of devices. May use
+ * proa/device.h. */
 #ifndef PROA_CORE_BLOCKED_H
 #define PROA_CORE_BLOCKED_H
 
@@ -31,14 +31,14 @@ static inline int proa__format(const proa_tensor *t)
 {
     return t->flags & PROA_T_BLOCKED ? t->storage->format : 0;
 }
-/* proa__blocked_data: memory of t's blocked form. proa__memory: memory of the form that proa__format names,
- * the blocked one if there is one. */
+/* proa__blocked_data: address of t's blocked form, which exists. proa__memory: address of t's blocked form
+ * or, where it has none, of the row-major form. */
 char *proa__blocked_data(const proa_tensor *t);
 static inline char *proa__memory(const proa_tensor *t)
 {
     return proa__format(t) ? proa__blocked_data(t) : t->data;
 }
-/* Channels per block in t's own format (see the hook); 0 if t is plain. */
+/* Channels (axis 1) per block of t's blocked form; 0: t has none, or one of another kind. */
 int64_t proa__channel_block(const proa_tensor *t);
 /* Bytes of t's blocked form. */
 size_t proa__blocked_bytes(const proa_tensor *t);
@@ -124,7 +124,7 @@ bool proa__zero_padding(const proa_tensor *t);
  * without a plain form. *done false: nothing has changed, since t's memory may be known to others. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
 
-/* proa_host_api.lay_alike. */
+/* Implements proa_host_api.lay_alike (proa/device.h), which gives n tensors one layout. */
 proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 
 /* Makes the plain form of every blocked input of the call; with `lost`, only of those whose blocked form has

@@ -25,7 +25,7 @@ double proa__count_size(const proa_tensor *t, int axis);
 double proa__count_taps(const proa_tensor *t);
 /* Elements of the matrices in a list; tensors of another rank than two are left out. */
 double proa__count_matrices(proa_tensors list);
-/* 1 if the tensor is given, 0 if it is absent. */
+/* 1 if the tensor is present, 0 if it is NULL or PROA_NONE. */
 double proa__count_given(const proa_tensor *t);
 
 #endif

@@ -1,5 +1,6 @@
-/* Strided copy: sorts the dims by the destination's strides, merges contiguous ones, and copies; transposes
- * go in square blocks of whole cache lines. May use core only. */
+/* Strided copies, split among threads: sorts the dims by the destination's strides and merges contiguous
+ * ones; transposes go in square blocks of whole cache lines. Also copies by non-temporal stores, describes
+ * copies for devices, and makes contiguous copies. May use core only. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
@@ -8,9 +9,10 @@
 #include <immintrin.h>
 #endif
 
+/* A copy: shape, and byte strides of the destination (to) and the source (from), outermost dim first. */
 typedef struct copy_plan {
     int ndim;
-    int64_t shape[PROA_MAX_DIMS], to[PROA_MAX_DIMS], from[PROA_MAX_DIMS]; /* outermost first */
+    int64_t shape[PROA_MAX_DIMS], to[PROA_MAX_DIMS], from[PROA_MAX_DIMS];
     char *dst;
     const char *src;
     size_t item;
@@ -84,7 +86,7 @@ typedef struct bytes16 {
 } bytes16;
 
 /* STAGE: bytes gathered in a buffer before they are stored non-temporally. MIN_ROW: shortest row, in bytes,
- * for which that pays. */
+ * for which that pays. FEW_ROWS: below this number of long rows, threads share each row. */
 enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
 
 /* Copies one row. Three cases: any strides, one element repeated, and reversed; the last two are
@@ -97,7 +99,8 @@ enum { STAGE = 2048, MIN_ROW = 512, FEW_ROWS = 16 };
     else                                                                                        \
         for (int64_t i = 0; i < n; i++) *(T *)(void *)(d + i * ds) = *(const T *)(const void *)(s + i * ss)
 
-/* Copies one row; source and destination do not overlap (`restrict`). */
+/* Copies a row of n elements of `item` bytes; ds and ss: byte strides of destination and source, which do not
+ * overlap (`restrict`). nontemporal: by non-temporal stores, if the destination is contiguous. */
 static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_t ds, int64_t ss, size_t item,
                      bool nontemporal)
 {
@@ -106,7 +109,7 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
         else memcpy(d, s, (size_t)n * item);
         return;
     }
-    if (nontemporal && ds == (int64_t)item) { /* gathered in the cache first */
+    if (nontemporal && ds == (int64_t)item) { /* a strided source: gathered in cache, then streamed */
         _Alignas(64) char part[STAGE];
         int64_t step = STAGE / ds;
         for (int64_t i = 0; i < n; i += step) {
@@ -141,8 +144,8 @@ static void pair_dims(copy_plan *p)
 
 /* ---- transposes: a block is as many rows and columns as a cache line has elements ---- */
 
-enum { LINE = 64, TILE = 32 };
-enum { TURN_ROWS = 8, SHORT_ROWS = 256 }; /* blocks side by side in the source; rows less than a line long */
+enum { LINE = 64, TILE = 32 }; /* bytes of a cache line; edge of a tile that neither side has contiguous */
+enum { TURN_ROWS = 8, SHORT_ROWS = 256 }; /* blocks adjacent in the source; rows at a time in turn_short */
 
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -224,8 +227,8 @@ static void turn_block(char *d, int64_t ds, const char *s, int64_t ss, size_t it
         for (int i = 0; i < edge; i++) memcpy(d + i * ds, block + i * LINE, LINE);
 }
 
-/* Transposes rows of three 4-byte elements (interleaved RGB), four rows at a time. Returns how many rows are
- * done. */
+/* Interleaves three planes of 4-byte elements, ss bytes apart, to rows of three (RGB), four rows at a time.
+ * Returns the number of rows made, a multiple of four. */
 static int64_t turn_three(char *d, const char *s, int64_t ss, int64_t rows)
 {
     int64_t r = 0;
@@ -255,7 +258,8 @@ static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin
                      end - r < SHORT_ROWS ? end - r : SHORT_ROWS, ds, item, p->item, false);
 }
 
-/* Rows [begin, end) of a plane; these are contiguous in the destination, and columns in the source. */
+/* Makes rows [begin, end) of a transpose: they are contiguous in the destination, and columns of the
+ * source. */
 static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
 {
     int in = p->ndim - 1, out = p->ndim - 2;

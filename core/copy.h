@@ -12,7 +12,7 @@
 /* Copies every element of src to the same index of dst. Shapes and dtypes are equal, strides are any; the
  * memory does not overlap, unless dst and src are exactly the same elements. */
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
-/* Describes the same copy for a device: shape and strides with dims merged. */
+/* Fills c with the copy of src to dst, for a device: shape and byte strides, with contiguous dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
 /* Size in bytes from which outputs are written by non-temporal stores, since caches would evict them before
  * they are read again (FLAGS_nontemporal_bytes, or from the size of the processor's shared cache). */

@@ -128,8 +128,7 @@ proa__cores proa__cores_look(const char *root)
     c.threads = c.affinity;
     snprintf(c.reason, sizeof c.reason, "cores of the affinity mask");
     if (c.quota > 0 && c.quota < c.affinity) {
-        c.threads =
-            (int)ceil(c.quota - 0.05); /* 1.5 cores keep two threads busy, three quarters of the time */
+        c.threads = (int)ceil(c.quota - 0.05); /* 1.5 cores keep two threads busy for 3/4 of the time */
         if (c.threads < 1) c.threads = 1;
         snprintf(c.reason, sizeof c.reason, "cgroup quota of %.3g of %d cores", c.quota, c.affinity);
     }

@@ -1,5 +1,6 @@
-/* The device table: device 0 is the CPU, plug-ins add the others. Entries are never removed, so reading the
- * table takes no lock. Uses streams; plugin.c loads the plug-in of a device that is not in the table. */
+/* The device table, by device id: 0 is the CPU, plug-ins add the others. Also each device's communicators,
+ * and the device of the calling thread. Entries are never removed, so reading the table takes no lock. Uses
+ * streams; plugin.c loads the plug-in of a device that is not in the table. */
 #include "core/device.h"
 #include "core/group.h"
 #include "core/thread.h"
@@ -38,7 +39,7 @@ const char *proa_device_name(int index)
     return table ? table->name : NULL;
 }
 
-/* The device of that name; "gpu" means "gpu:0". −1 if there is none. */
+/* The id of the device of that name; "gpu" means "gpu:0". −1, without an error, if it is not in the table. */
 static int find(const char *name)
 {
     size_t length = strlen(name);

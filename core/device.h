@@ -1,5 +1,5 @@
-/* Devices for Proa's own folders: finding a device, making it the thread's for a while, and copies and fills
- * of tensors on any device. May use proa/device.h. */
+/* Devices for Proa's own folders: finding a device, making it the thread's for a while, copies and fills of
+ * tensors on any device, and running ops on devices. May use proa/device.h. */
 #ifndef PROA_CORE_DEVICE_H
 #define PROA_CORE_DEVICE_H
 

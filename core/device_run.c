@@ -185,7 +185,7 @@ static proa_status copies_here(const proa_op *op, const proa_field *f, const voi
             proa_meta meta = proa_meta_of(at[i]);
             own[i] = remember(made, proa__tensor_new(&meta));
         } else {
-            proa_tensor dense = *at[i]; /* the handle of SelectedRows shows the given rows */
+            proa_tensor dense = *at[i]; /* the elements of a SelectedRows handle are its stored rows */
             dense.kind = PROA_DENSE;
             own[i] = at[i]->kind == PROA_DENSE ? remember(made, proa__copy_to(at[i], PROA_CPU)) : NULL;
             if (at[i]->kind == PROA_DENSE) {

@@ -1,6 +1,6 @@
 /* Dispatch through the doors (dispatch layers such as autocast, autograd, capture): checks a call's inputs
- * once, then sends the call through the open doors, outermost first. May use core only; the folders that own
- * doors install them. */
+ * once, gives expanded tensors that the op overwrites a copy, then sends the call through the open doors,
+ * outermost first. May use core only; the folders that own doors install them. */
 #include "core/copy.h"
 #include "core/thread.h"
 
@@ -47,8 +47,8 @@ void proa__convert_all(bool all)
     else open_doors &= ~CONVERTS_ALL;
 }
 
-/* The open doors without those that do not concern this call; most calls have none left and go straight to
- * the kernel. */
+/* Those of the doors `open` that concern this call: the record door if an input wants a gradient, the convert
+ * door if dtypes differ and the op promotes, or in autocast. Most calls go straight to the kernel. */
 static inline unsigned concerned(unsigned open, const proa_call *call)
 {
     if (!(call->any & PROA_T_GRAD)) open &= ~(1u << PROA_DOOR_RECORD);
@@ -144,7 +144,7 @@ static proa_status part_repeated(const proa_op *op, const void *args)
     return PROA_OK;
 }
 
-/* True for a list of numbers whose entries are all given by value, none by a tensor. */
+/* True for a list of integers of which no entry is a tensor's. */
 static inline bool is_plain(const proa_ints *v)
 {
     return v->count >= 0 && !v->tensor && !v->tensors && (v->at || v->count == 0);

@@ -1,5 +1,6 @@
-/* The thread's error: the first one stays until it is cleared. The message is in the per-thread struct; a
- * thread without memory for that struct still has an error code. May use core only. */
+/* The thread's error: code and message of the first failure, which stay until they are cleared; later
+ * failures are dropped. The message is in the per-thread struct; a thread without memory for that struct
+ * still has an error code. May use core only. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/thread.h"

@@ -1,5 +1,6 @@
 /* FLAGS_<name>: read from the environment at first use, or set by a call; reading an integer flag is one
- * atomic load. Updates what other files of core derive from flags. Uses pthread_once. */
+ * atomic load. Setting a flag also sets what is derived from it: the memory cap, the non-temporal threshold,
+ * the checks of the watch door and of kernel selection. Uses pthread_once. */
 #define _GNU_SOURCE
 #include "core/copy.h"
 #include "core/thread.h"

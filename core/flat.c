@@ -23,7 +23,7 @@ static bool same_shape(const proa_tensor *a, const proa_tensor *b)
     return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
 }
 
-/* Determines the format of the result; false: the call is not eligible. */
+/* Sets c->like to the first blocked input and c->format to its format; false: the call is not eligible. */
 static bool look(flat_call *c, const void *args)
 {
     const proa_op *op = c->op;
@@ -45,7 +45,7 @@ static bool look(flat_call *c, const void *args)
     return true;
 }
 
-/* A vector of n elements on `data`, memory of the storage. */
+/* A rank-1 handle of n elements at `data`, which is memory of the storage; it owns nothing. */
 static proa_tensor row(proa_dtype dtype, char *data, int64_t n, proa_storage *storage)
 {
     int64_t item = (int64_t)proa__dtype_bytes((unsigned)dtype);
@@ -82,8 +82,8 @@ static proa_status flatten(flat_call *c, int i, const proa_tensor *t, int64_t n)
     return proa__convert_blocked(t, proa__format(t), proa__memory(t), c->format, to->data);
 }
 
-/* True if the output can be stored in the call's format: it is to be made by this call, or given and stored
- * in that format only. */
+/* True if the output can be stored in the call's format: `out` is NULL, so that this call makes it, or it is
+ * the caller's and stored in that format only. */
 static bool output_suits(const flat_call *c, const proa_tensor *out, const proa_meta *meta)
 {
     proa_tensor like = *c->like;

@@ -40,11 +40,11 @@ static inline const proa__group_calls *proa__calls_of(proa_group *g)
 const proa_communicators *proa__communicators_of(int device);
 void proa__set_communicators(int device, const proa_communicators *c);
 
-enum { PROA__GROUPS = 1024 /* numbers of groups are below */ };
+enum { PROA__GROUPS = 1024 /* ids of groups are below this */ };
 /* The group of an id; id 0 is the default group if none was set for it. In a job of one rank every id gives a
  * group of that rank. NULL and NOT_FOUND: there is no such group, or this process is not a member. */
 proa_group *proa__group(const char *op, int64_t id);
-/* Sets the group of an id; NULL frees the id. */
+/* Enters g, which stays the caller's, under an id; NULL makes the id free again. */
 void proa__set_group(int id, proa_group *g);
 /* Creates group `id`. `endpoints` lists the members' endpoints in the order of their ranks, joined by commas
  * ("": all ranks of the job); this process has rank `rank`. size 0: all ranks. Installed by dist; all members

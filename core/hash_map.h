@@ -16,7 +16,7 @@ typedef struct proa__hash_map {
     bool by_text; /* keys are strings, owned by the values; otherwise addresses */
 } proa__hash_map;
 
-/* The value of key; NULL if it is not there. */
+/* The value of key; NULL if the map does not have the key. */
 void *proa__hash_map_find(const proa__hash_map *m, const void *key);
 /* Adds a key, or replaces its value. */
 proa_status proa__hash_map_put(proa__hash_map *m, const void *key, void *value);

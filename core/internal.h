@@ -1,5 +1,5 @@
-/* Core's services apart from tensors and ops: allocation, parallel loops, CPU level, random numbers, streams,
- * flags, scopes, errors of ops, process groups. May use proa/core.h. */
+/* Core's services apart from tensors: allocation, parallel loops, CPU level, random numbers, streams, flags,
+ * scopes, dispatch and errors of ops, observers, process groups. May use proa/core.h. */
 #ifndef PROA_CORE_INTERNAL_H
 #define PROA_CORE_INTERNAL_H
 

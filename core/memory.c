@@ -1,6 +1,7 @@
 /* The caching allocator: every block is a 64-byte head and a 64-byte aligned payload. Blocks up to 2 MiB
- * belong to a size class and are cached per thread (no lock), then in a shared list (one lock); larger
- * ones are memory_large.c's. Under AddressSanitizer nothing is cached, so that it sees every error. */
+ * belong to a size class and are cached per thread (no lock), then in a shared list (one lock); larger ones
+ * are memory_large.c's. Also counts allocations, and makes them fail at a cap or on request of a test. Under
+ * AddressSanitizer nothing is cached, so that it sees every error. */
 #define _GNU_SOURCE
 #include "core/thread.h"
 
@@ -24,11 +25,11 @@
 
 enum { LARGE = PROA__CLASSES, UNCACHED = PROA__CLASSES + 1 };
 static const size_t small_limit = (size_t)2 << 20;      /* largest block of a class */
-static const long long flush_at = 1 << 20;              /* pending bytes at which it updates the total */
+static const long long flush_at = 1 << 20;              /* a thread adds its count to the total at 1 MiB */
 static const int64_t shared_limit = (int64_t)256 << 20; /* bytes that the shared lists may hold: 256 MiB */
 
-/* Second part of a block's head, just before the payload. `next` uses the part of the head that belongs to
- * the block's owner, while the block is cached. */
+/* The head of a block, just before its payload. Its first PROA__HEAD_FREE bytes belong to the block's owner;
+ * while the block is cached, `next` uses them. */
 typedef struct block {
     struct block *next;
     char owner[PROA__HEAD_FREE - sizeof(void *)];

@@ -5,8 +5,8 @@
 
 #include <proa/op.h>
 
-/* proa_output_resize for entry k of an output that is a list; shape inference has set the number of
- * entries. */
+/* Creates entry k of output number `index`, a list, as proa_output_resize creates a single output. Shape
+ * inference has set the number of entries. */
 proa_tensor *proa__output_resize_at(void *args, const proa_op *op, int index, int64_t k,
                                     const proa_meta *meta);
 

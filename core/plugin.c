@@ -81,7 +81,7 @@ static int check(const char *path, const proa_plugin *p)
     return -1;
 }
 
-/* The communicators of a plug-in's device, which few have. */
+/* The communicators of a device of the plug-in `handle`; NULL: the plug-in exports none for it. */
 static const proa_communicators *communicators_of(void *handle, const proa_device_table *device)
 {
     void *symbol = dlsym(handle, PROA_COMMUNICATORS_ENTRY);

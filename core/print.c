@@ -1,5 +1,5 @@
 /* Prints tensors: shape, dtype and values; of more than 1000 elements only the first and last three along
- * each axis. Uses tensor.c. */
+ * each axis. Copies the values of a tensor on a device to host memory first. Uses tensor.c. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"

@@ -1,5 +1,6 @@
-/* The run door, the innermost dispatch layer: infers and allocates outputs, makes inputs contiguous where the
- * op requires it, and calls the first kernel that does not decline. May use core only. */
+/* The run door, the innermost dispatch layer: infers and allocates outputs, makes strided and blocked inputs
+ * row-major where the op requires it, calls the first kernel that does not decline, and copies results that
+ * could not be written in place. May use core only. */
 #include "core/args.h"
 #include "core/args_visit.h"
 #include "core/blocked.h"
@@ -228,7 +229,7 @@ static bool has_unknown(const proa_meta *m)
 static proa_status make_list(const proa_call *call, const proa_field *f, const proa_metas *metas)
 {
     proa_tensors *list = proa_field_tensors(f, call->args);
-    if (list->at) { /* outputs given: in-place, or by the executor */
+    if (list->at) { /* the caller gave the outputs: an in-place call, or the executor */
         if (list->count == metas->count) return PROA_OK;
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, call->op, f->name, "has %lld entries, expected %lld",
                              (long long)list->count, (long long)metas->count);
@@ -469,8 +470,8 @@ static inline proa_status launch_plain(proa_call *call, const proa_meta *meta)
 }
 
 /* Checks an input of kind SelectedRows: the field must allow it. In an op that maps SelectedRows to
- * SelectedRows there is one such input, and all others have one element, so that each given row's result
- * depends on that row only. */
+ * SelectedRows there is one such input, and all others have one element, so that the result for each stored
+ * row depends on that row only. */
 static proa_status check_rows(const proa_op *op, const proa_field *f, const proa_tensor *t,
                               const proa_tensor **rows)
 {
@@ -531,7 +532,7 @@ static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
     PROA_TRY(proa__dispatch(&plain));
     if (!rows || !(op->flags & PROA_OP_ROWS)) return PROA_OK;
     proa_tensor *out = *proa_field_tensor(&op->fields[op->n_in + op->n_attr], call->args);
-    if (out->kind == PROA_ROWS) return PROA_OK; /* written in place */
+    if (out->kind == PROA_ROWS) return PROA_OK; /* the op updated a SelectedRows in place */
     if (out->ndim != rows->ndim)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, NULL, "a number beside %s has more axes than it",
                              proa__tensor_text(rows));

@@ -1,4 +1,5 @@
-/* Parts of the run door (run.c) that capture and plans share. May use core only. */
+/* Parts of the run door (run.c) for capture, plans, device_run.c, flat.c and crash reports. May use
+ * core. */
 #ifndef PROA_CORE_RUN_H
 #define PROA_CORE_RUN_H
 

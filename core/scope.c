@@ -137,8 +137,8 @@ static inline void release_entry(uintptr_t entry)
     }
 }
 
-/* Moves the tensors that are returned from the scope down to `floor`, in their order; returns the new
- * floor. */
+/* Moves the entries of returned tensors, in their order, down to index `floor` of the stack, where they
+ * belong to the enclosing scope; returns the index behind them. */
 static __attribute__((noinline)) uint32_t move_returns(proa__thread *me, uint32_t floor)
 {
     for (uint32_t i = floor; i < me->top; i++) {
@@ -164,7 +164,7 @@ static inline void release_down(proa__thread *me, uint32_t floor)
     while (me->top > floor) release_entry(me->stack[--me->top]);
 }
 
-/* The innermost scope ends. */
+/* Ends the innermost scope: returned tensors go to the enclosing scope, all other entries are released. */
 static inline void leave_one(proa__thread *me)
 {
     uint32_t floor = me->mark;

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #endif
 
-/* Values of a worker's word. */
+/* Values of a worker's word: it has no member, a member is posted for it, it has taken the member. */
 enum { FREE, POSTED, TAKEN };
 
 typedef struct worker {

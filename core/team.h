@@ -27,7 +27,7 @@ void proa__team_end(proa__job *job, int n);
 typedef struct proa__team proa__team;
 /* Called when a thread ends: its workers go to the next thread that reserves some. Accepts NULL. */
 void proa__team_release(proa__team *team);
-/* Called in a child made by fork, where no worker exists. */
+/* Called in a child made by fork, to which no worker belongs: forgets the parent's teams. */
 void proa__team_forget(void);
 
 /* A thread's number within the job and OpenMP regions that it is running, for omp_get_thread_num and its
@@ -43,7 +43,7 @@ typedef struct proa__position {
 } proa__position;
 
 extern PROA__TLS proa__position proa__position_self;
-/* Counts since the process started. */
+/* Counts since the process started: workers made, and times that workers and callers slept in the kernel. */
 typedef struct proa__team_counts {
     atomic_int workers;
     atomic_llong worker_sleeps, caller_sleeps;

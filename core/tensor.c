@@ -1,6 +1,6 @@
-/* Tensor handles: creation, reference counts, accessors, freeing. Freeing uses a work list, so that a long
- * chain of tensors and tape nodes that own one another does not overflow the C stack. Uses memory, storage
- * and scopes. */
+/* Tensor handles: creation, reference counts, accessors, copies of elements to and from host memory, freeing.
+ * Freeing uses a work list, so that a long chain of tensors and tape nodes that own one another does not
+ * overflow the C stack. Uses memory, storage and scopes. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/thread.h"
@@ -110,7 +110,7 @@ proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, c
         proa_fail(PROA_ERR_INTERNAL, "view: rank %d is beyond %d", ndim, PROA_MAX_DIMS);
         return NULL;
     }
-    bool rows = t->kind == PROA_ROWS; /* SelectedRows: the view shows the given rows */
+    bool rows = t->kind == PROA_ROWS; /* the view of a SelectedRows is a dense tensor of its stored rows */
     uint32_t kept =
         PROA_T_SYMBOLIC | PROA_T_META | PROA_T_DEVICE | (rows ? 0 : PROA_T_NOT_DENSE) | PROA_T_BLOCKED_BASE;
     int64_t dense[PROA_MAX_DIMS];

@@ -10,7 +10,7 @@
 typedef struct proa_storage {
     atomic_int refs;
     int device;
-    atomic_uint version;            /* incremented by every write after the first */
+    atomic_uint version;            /* incremented by every write but the one that makes the elements */
     uint16_t format;                /* format of the blocked form (core/blocked.h); 0: no such form */
     bool padded : 1;                /* the blocked form is larger than the plain one */
     bool window : 1;                /* the blocked form is in another storage (core/blocked.h) */
@@ -66,11 +66,11 @@ struct proa_tensor {
 proa_tensor *proa__tensor_new(const proa_meta *meta);
 /* New handle without memory: symbolic or meta (flags say which). */
 proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
-/* A new view of t's storage. offset: bytes from t's element 0. strides NULL: row-major, which requires a
- * contiguous t with as many elements. */
+/* A new view of t's storage. offset: bytes from t's element 0. strides: in bytes; NULL: row-major, which
+ * requires a contiguous t with as many elements. */
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
                                int64_t offset);
-/* New view of t's storage as elements of another dtype; shape, strides and offset as above. */
+/* A new view of t's memory as another dtype; offset and strides in bytes; strides NULL: row-major. */
 proa_tensor *proa__tensor_view_as(proa_tensor *t, proa_dtype dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides, int64_t offset);
 /* A new handle with t's memory and shape, but without history, name or gradient. */
@@ -83,7 +83,7 @@ void proa__rows_attach(proa_tensor *t, const proa_tensor *like);
 void proa__rows_detach(proa_tensor *t);
 /* True if the whole table of a SelectedRows t has this shape. */
 bool proa__rows_fit(const proa_tensor *t, const int64_t *shape, int ndim);
-/* Recomputes numel and the STRIDED flag after shape or strides changed. */
+/* Recomputes numel and PROA_T_STRIDED after shape or strides changed. */
 void proa__tensor_refresh(proa_tensor *t);
 /* Row-major byte strides; returns false when the byte count overflows (OVERFLOW is set). */
 bool proa__row_major(const int64_t *shape, int ndim, size_t item, int64_t *strides, int64_t *numel);

@@ -54,7 +54,7 @@ typedef struct proa__thread {
     proa_stream stream;
     int threads; /* 0: the process's default */
     struct proa__team *team;
-    struct proa__region *region; /* the memory of an OpenMP region */
+    struct proa__region *region; /* of gomp_parallel_start: made at first use, reused */
     bool flush_denormals;
     /* texts */
     unsigned next_text;
@@ -127,7 +127,7 @@ char *proa__text_next(void);
 proa_storage *proa__storage_foreign(void *data, size_t bytes);
 /* proa__tensor_refresh; false if the number of elements does not fit (OVERFLOW is set, numel is 0). */
 bool proa__tensor_measure(proa_tensor *t);
-/* The element of that dtype at address `at`, as a double. */
+/* The real part, or the `imaginary` one, of the element of that dtype at address `at`, as a double. */
 double proa__element(proa_dtype dtype, const void *at, bool imaginary);
 /* Sets or clears flush-to-zero on the running thread. */
 void proa__denormals_apply(bool flush);

@@ -1,6 +1,6 @@
-/* proa__parallel (a parallel loop): splits a range over the calling thread and its team, with work stealing;
- * and the number of threads. A child made by fork runs one thread until it asks for more. Uses team.h and
- * cores.h. */
+/* proa__parallel (a parallel loop): splits a range over the calling thread and its team, with work stealing.
+ * Also the number of threads (a child made by fork runs one until it asks for more), and the flush-to-zero
+ * setting of a thread. Uses team.h and cores.h. */
 #include "core/thread.h"
 
 #include "core/cores.h"
@@ -117,7 +117,8 @@ typedef struct region {
     proa_range_fn body;
     void *context;
     share share[SHARES];
-    /* the error of the lowest range that failed; under the lock, which no child made by fork finds taken */
+    /* begin of the lowest range that failed (−1: none) and its error; guarded by the lock, which is free in a
+     * child made by fork */
     pthread_mutex_t lock;
     int64_t failed_at;
     proa_status code;

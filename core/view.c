@@ -1,5 +1,6 @@
-/* Shapes and strides: row-major strides, checks of a user's shape, handles on another handle's memory, and
- * the text of shapes in messages. Uses tensor.c. */
+/* Shapes and strides, which are in bytes: row-major strides, checks of a user's shape, handles on another
+ * handle's memory, assignment of one handle's contents to another, and the text of shapes in messages. Uses
+ * tensor.c, thread.h and blocked.h. */
 #include "core/blocked.h"
 #include "core/thread.h"
 

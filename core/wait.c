@@ -41,7 +41,7 @@ static atomic_llong contended_until;
 static atomic_bool scarce;
 
 static PROA__TLS struct {
-    int64_t since; /* when the window began */
+    int64_t since; /* time at which the window began, in ns */
     int64_t signs; /* signs_of_contention() until then */
 } window;
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A 32-bit word that threads wait on. */
+/* A 32-bit word that threads wait on, and the number of threads that sleep until it changes. */
 typedef struct proa__signal {
     atomic_uint word;
     atomic_uint sleepers;

@@ -24,7 +24,7 @@
     X(proa_status, result, (proa_wire_reader * r, const char *slot, proa_tensor *t), (r, slot, t))         \
     X(proa_status, results, (proa_wire_reader * r, const char *slot, proa_tensors ts), (r, slot, ts))
 
-/* The same for every function through which an op mapping writes. */
+/* X(result, name, (parameters), (arguments)) for every function through which an op mapping writes. */
 #define PROA__WIRE_WRITER(X)                                                                               \
     X(proa_status, op, (proa_wire_writer * w, const char *type), (w, type))                                \
     X(proa_status, put_form, (proa_wire_writer * w, const proa_op *op, int form, const void *args),        \

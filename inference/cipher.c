@@ -78,7 +78,8 @@ static const struct {
              {"AES_ECB_PKCSPadding", "ecb"},
              {"AES_GCM_NoPadding", "gcm"}};
 
-/* Applies one "key: value" line of a cipher's configuration file; path is for messages. */
+/* Takes the setting of one line "key : value" into the cipher; unknown keys are ignored. Sizes in the file
+ * are in bits. path is for messages. */
 static proa_status take_setting(proa_cipher *c, const char *path, const char *key, const char *value)
 {
     if (strcmp(key, "cipher_name") == 0) {

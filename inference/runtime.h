@@ -41,7 +41,7 @@ static inline proa__op_types proa__config_types(const proa_config *c, proa_confi
     return (proa__op_types){c->lists[which].count, (const char *const *)c->lists[which].at};
 }
 
-/* The source of a program input: a handle's tensor, or LoD offsets of a handle. */
+/* The source of a program input: the tensor of an input handle, or one level of its sequence offsets. */
 typedef struct proa__feed {
     int32_t input; /* index among the handles */
     int32_t level; /* LoD level; -1: the handle's tensor */
@@ -72,7 +72,8 @@ proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *do
 proa__model *proa__model_new(const proa_config *c);
 void proa__model_release(proa__model *m); /* accepts NULL */
 
-/* LoD levels of a handle: offsets of the sequences in its rows. */
+/* Paddle's LoD of a handle's rows: level i, outermost first, has counts[i] offsets of
+ * sequences. */
 typedef struct proa__lod {
     int64_t *offsets[4], counts[4];
     int64_t levels;

@@ -1,5 +1,5 @@
-/* Epilogue of a fused product (conv2d_fused, linear_fused): a residual to add, then an activation. May use
- * core and the generated enums. */
+/* Epilogue of a fused product (conv2d_fused, linear_fused): a residual to add, then an activation with its
+ * parameters alpha and beta. May use core and the generated enums. */
 #ifndef PROA_KERNELS_EPILOGUE_H
 #define PROA_KERNELS_EPILOGUE_H
 

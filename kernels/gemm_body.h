@@ -89,7 +89,7 @@ static inline void GEMM_FN(gemm_transpose)(int64_t rows, int64_t n, const GEMM_T
 }
 #endif
 
-/* Packs rows [0, m) of A into panels of MR rows, padded with zeros to whole panels. */
+/* Packs rows [0, m) of A, negated if so asked, into panels of MR rows, padded with zeros to whole panels. */
 static inline void GEMM_FN(gemm_pack_a)(int64_t m, int64_t kc, const GEMM_IN *a, gemm_strides s, bool negate,
                                         GEMM_T *to)
 {
@@ -150,7 +150,7 @@ static inline void GEMM_FN(gemm_pack_b)(int64_t kc, int64_t n, const GEMM_IN *b,
 /* Columns of a cache block of B. */
 static inline int64_t GEMM_FN(gemm_nc)(void) { return GEMM_NC_BYTES / (int64_t)sizeof(GEMM_T); }
 static inline int64_t GEMM_FN(gemm_ld)(int64_t n) { return gemm_round_up(n, GEMM_NR); }
-/* Elements of an m×n accumulator, padded to whole register tiles. */
+/* Elements of an m×n accumulator whose rows and columns are padded to whole register tiles. */
 static inline int64_t GEMM_FN(gemm_tile_size)(int64_t m, int64_t n)
 {
     return gemm_round_up(m, GEMM_MR) * GEMM_FN(gemm_ld)(n);
@@ -163,7 +163,7 @@ static inline int64_t GEMM_FN(gemm_pack_size)(int64_t m, int64_t n, int64_t k)
     return (rows + columns) * gemm_min(k, GEMM_KC);
 }
 
-/* c += a·b (or −a·b) for one accumulator of padded rows: m, n any size. */
+/* c += a·b, or −a·b; c has gemm_tile_size elements, pack gemm_pack_size. m, n and k of any size. */
 static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM_IN *a, gemm_strides as,
                                      bool negate, const GEMM_IN *b, gemm_strides bs, GEMM_T *c, int64_t ldc,
                                      GEMM_T *pack)

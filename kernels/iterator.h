@@ -42,7 +42,7 @@ enum { PROA_MAP_MAX = 12 };
 typedef struct proa_map {
     proa_row row;
     proa_row past; /* row with non-temporal stores, for whole cache lines; may be NULL */
-    int64_t grain; /* as in proa_rows */
+    int64_t grain; /* fewest elements per thread; 0: PROA_GRAIN */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];
@@ -76,7 +76,7 @@ typedef struct proa_walk {
     int64_t shape[PROA_MAX_DIMS], strides[PROA_MAX_DIMS];
 } proa_walk;
 
-/* shape: the shape to which t is broadcast, aligned right. */
+/* Begins a walk over t broadcast to `shape`, which has ndim dims; t's dims are its last ones. */
 static inline void proa__args_visit_init(proa_walk *w, const proa_tensor *t, int ndim, const int64_t *shape)
 {
     w->data = t->data;

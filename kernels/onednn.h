@@ -16,7 +16,7 @@ bool proa__dnnl_dtype(proa_dtype dtype, dnnl_data_type_t *to);
 
 /* A descriptor from dims and element strides (NULL: row-major); NULL when oneDNN refuses. */
 dnnl_memory_desc_t proa__dnnl_md(int ndim, const int64_t *dims, const int64_t *strides, proa_dtype dtype);
-/* The same with format_tag::any: the primitive chooses the layout. */
+/* A descriptor whose layout the primitive chooses (format_tag::any); NULL when oneDNN refuses. */
 dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype dtype);
 
 /* Layout of t: its blocked form if it has one, else dims and element strides (NULL: row-major). With a
@@ -32,7 +32,7 @@ typedef struct proa__dnnl_arg {
     int index;
     bool output;
     dnnl_memory_desc_t user;  /* layout in the caller's memory; owned by the state afterwards */
-    dnnl_memory_desc_t inner; /* layout that the primitive chose; NULL: the same */
+    dnnl_memory_desc_t inner; /* layout that the primitive chose; NULL: `user` suits it */
     dnnl_primitive_t reorder;
     size_t bytes; /* of the layout `inner` */
     size_t limit; /* outputs: largest size of `inner`, in bytes, with which the output may stay in it; 0:
@@ -60,7 +60,7 @@ typedef struct proa__dnnl_state {
     int made_for;                               /* proa_threads() when the state was made */
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratchpad;
-    size_t scratch_bytes; /* bytes of scratchpad and reordered operands */
+    size_t scratch_bytes; /* of one block: scratchpad, then the reordered operands */
     int n_args;
     proa__dnnl_arg args[PROA__DNNL_ARGS];
 } proa__dnnl_state;
@@ -95,7 +95,7 @@ typedef struct proa__dnnl_requantize {
     bool bounded; /* low or high differs from the limits of the dtype */
 } proa__dnnl_requantize;
 
-/* True if oneDNN has only its reference implementation for it: correct, but slow. */
+/* True if oneDNN has only its reference implementation, correct but slow, for the primitive b->desc. */
 bool proa__dnnl_is_reference(const proa__dnnl_build *b);
 /* True if this CPU accumulates products of signed bytes in 32 bits; other CPUs saturate at 16 bits or need
  * halved weights. */

@@ -13,7 +13,8 @@ dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype,
     return dnnl_memory_desc_create_with_tag(&md, t->ndim, dims, type, (dnnl_format_tag_t)format) ? NULL : md;
 }
 
-/* Compares with all format tags: slow, but only done while a primitive is created, which takes longer. */
+/* Finds md's format by comparison with all format tags: slow, but done only while a primitive is created,
+ * which takes longer. */
 int proa__dnnl_format(const_dnnl_memory_desc_t md)
 {
     int ndim = 0;

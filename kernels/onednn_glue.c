@@ -1,4 +1,6 @@
-/* Implements kernels/onednn.h. Empty without oneDNN. May use core only. */
+/* Implements kernels/onednn.h: chooses oneDNN's threads, builds primitives with post-ops and reorders, and
+ * runs them on the caller's memory, with dnnl_memory objects and copies of constants reused between runs.
+ * Empty without oneDNN. May use core only. */
 #if PROA_HAVE_ONEDNN
 #include "kernels/onednn.h"
 
@@ -281,7 +283,7 @@ bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double grow
 
 typedef struct proa__dnnl_operands {
     int packed;
-    unsigned asis; /* both as in execute */
+    unsigned asis; /* outputs in the primitive's layout (bits); packed: as in execute */
     dnnl_memory_t user[PROA__DNNL_ARGS], inner[PROA__DNNL_ARGS], pad;
 } operands;
 

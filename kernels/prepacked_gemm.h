@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) packed_half packed_half_clamp(packe
 /* Epilogue of a register tile: adds bias and a matrix, then clamps. */
 typedef struct packed_ends {
     const float *bias; /* one number a column; NULL: none */
-    const float *add;  /* a matrix; NULL: none */
+    const float *add;  /* a matrix whose rows are add_ld floats apart; NULL: none */
     int64_t add_ld;
     bool clamps; /* to [0, high] */
     float high;
@@ -253,7 +253,7 @@ static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t 
     }
 }
 
-/* ---- work sharing ------------------------------------------------------------------------- */
+/* ---- work sharing among at most PACKED_TEAMS threads --------------------------------------- */
 
 enum { PACKED_TEAMS = 16 };
 
@@ -522,14 +522,14 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Chooses the height of row blocks, and whether threads copy them (an image, or a stride that causes cache
- * conflicts). */
+/* Chooses the height of row blocks and whether rows are copied: an image (width != 0), whose rows have no one
+ * stride, and rows at a stride of a multiple of 2 KiB, which map to the same sets of the first-level
+ * cache. */
 static inline void packed_cut(packed_product *w, int64_t rows)
 {
     int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
     if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
     w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
-    /* rows at a stride of a multiple of 2 KiB map to the same sets of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
     w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
     if (!w->copies || w->by_rows) return;

@@ -131,7 +131,7 @@ static inline bool rows_same_shape(const proa_tensor *a, const proa_tensor *b)
     return true;
 }
 
-/* An attribute's value as an option, where a plain 0 would mean "default". */
+/* An attribute's value for an options struct, where 0 means "default": 0 becomes PROA_ZERO. */
 static inline int64_t rows_option(int64_t v) { return v ? v : PROA_ZERO; }
 static inline double rows_option_float(double v) { return v != 0 ? v : (double)PROA_ZERO; }
 

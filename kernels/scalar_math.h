@@ -122,7 +122,7 @@ PROA_FORMULA float m_log1p_F32(float x)
 PROA_FORMULA float m_log1p_unit_F32(float x)
 {
     float u = 1.0f + x, lost = x - (u - 1.0f);
-    uint32_t above = m_bits(u) - 0x3f3504f3u; /* as in m_split */
+    uint32_t above = m_bits(u) - 0x3f3504f3u; /* relative to the bits of √½ */
     float e = (float)((int32_t)above >> 23), m = m_float((above & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     float tail = m_log_tail(m) + e * -2.12194440e-4f;
     return (tail + m) + e * 0.693359375f + lost / u;
@@ -268,7 +268,7 @@ PROA_FORMULA double m_fmod_F64(double x, double y) { return fmod(x, y); }
 PROA_FORMULA double m_floor_F64(double x) { return floor(x); }
 PROA_FORMULA double m_lgamma_F64(double x) { return lgamma(x); }
 
-/* digamma: recurrence up to 6, then the asymptotic series; reflection below 0. NaN at the poles. */
+/* digamma: recurrence up to 10, then the asymptotic series; reflection below 0. NaN at the poles. */
 PROA_FORMULA double m_digamma(double x)
 {
     double back = 0;
@@ -287,7 +287,7 @@ PROA_FORMULA double m_digamma(double x)
     return back + log(x) - 0.5 / x - tail;
 }
 
-/* trigamma: as digamma. */
+/* trigamma, digamma's derivative: recurrence up to 10, then the asymptotic series; reflection below 0. */
 PROA_FORMULA double m_trigamma(double x)
 {
     const double pi = 3.14159265358979323846;

@@ -10,7 +10,7 @@
 /* e^r − 1 for |r| ≤ ln 2 / 2 or little more. */
 static inline __m512 simd_expm1_near(__m512 r)
 {
-    __m512 p = _mm512_set1_ps(1.395297012e-03f); /* as in m_exp_F32 */
+    __m512 p = _mm512_set1_ps(1.395297012e-03f); /* (e^r − 1 − r) / r²: 3.6e-9 */
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.370321568e-03f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.166616799e-02f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.666650670e-01f));
@@ -119,7 +119,8 @@ static const float simd_gelu_slope[7][16] = {
      0.506017387f, 0.501696289f, 0.500398338f, 0.500078261f, 0.500012875f, 0.500001788f, 0.500000179f, 0.5f},
 };
 
-/* Evaluates such a piecewise polynomial at a ≥ 0; constant beyond the table. */
+/* Evaluates the piecewise polynomial of `table` at a ≥ 0; constant beyond its last
+ * piece. */
 static inline __attribute__((always_inline)) __m512 simd_table(const float (*table)[16], int degree,
                                                                float step, __m512 a)
 {
@@ -147,7 +148,7 @@ static inline __m512 simd_gelu_grad_off(__m512 x, __m512 g)
     return _mm512_mul_ps(g, LANES_ODD(simd_gelu_slope, 6, 0.40625f, x));
 }
 
-/* The approximation by tanh (Hendrycks and Gimpel, 2016). */
+/* tanh(√(2/π) (x + 0.044715 x³)) of GELU's approximation (Hendrycks and Gimpel, 2016); square: x². */
 static inline __m512 simd_gelu_tanh(__m512 x, __m512 square)
 {
     __m512 inner = _mm512_fmadd_ps(square, _mm512_set1_ps(0.0356774081f), _mm512_set1_ps(0.797884561f));

@@ -1,6 +1,6 @@
-/* Whole tensors converted to the dtype that a kernel computes in: the tensor's own memory if it has that
- * dtype, else a converted copy in scratch memory. For kernel files (leveled through proa__convert); may use
- * core. */
+/* Whole tensors, inputs and outputs, in the dtype that a kernel computes in: the tensor's own memory if it
+ * has that dtype, else scratch memory, into which inputs are converted and from which proa__upcast_end
+ * converts outputs back. For kernel files (leveled through proa__convert); may use core. */
 #ifndef PROA_KERNELS_UPCAST_H
 #define PROA_KERNELS_UPCAST_H
 

@@ -23,7 +23,7 @@ static int32_t *slots; /* rows by name: open addressing; −1: free */
 static size_t n_slots;
 static proa__profile_event *events;
 static int64_t n_events, events_capacity, lost;
-static int64_t length; /* of the recording, once it has ended */
+static int64_t length; /* nanoseconds from start to stop of the last recording */
 
 /* This thread's number, and the time that nested calls of the running call have taken. */
 static PROA__TLS int my_number;

@@ -193,9 +193,10 @@ typedef void (*proa_predictor_hook)(const char *op, const char *variable, const 
 PROA_API proa_status proa_predictor_set_hook(proa_predictor *p, proa_predictor_hook hook, void *context);
 /* Releases the tensors of all inputs and outputs. */
 PROA_API proa_status proa_predictor_clear(proa_predictor *p);
-/* Frees the arenas and plans, which the next run makes again; returns the arenas' bytes. */
+/* Replaces the executor by a new one without plans, and trims cached memory; returns the old arenas'
+ * bytes. */
 PROA_API int64_t proa_predictor_shrink(proa_predictor *p);
-/* Statistics of the predictor's executor. */
+/* Arena bytes, plans cached and plans made, counted since the predictor was made or last shrunk. */
 PROA_API proa_executor_stats proa_predictor_get_stats(const proa_predictor *p);
 
 /* ---- handles ---------------------------------------------------------------------------- */
