@@ -1,5 +1,4 @@
-/* Parts of the run door (run.c) for capture, plans, device_run.c, flat.c and crash reports. May use
- * core. */
+/* Parts of the run door (run.c) for capture, plans, device_run.c, flat.c, crash reports. May use core. */
 #ifndef PROA_CORE_RUN_H
 #define PROA_CORE_RUN_H
 

@@ -72,8 +72,7 @@ proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *do
 proa__model *proa__model_new(const proa_config *c);
 void proa__model_release(proa__model *m); /* accepts NULL */
 
-/* Paddle's LoD of a handle's rows: level i, outermost first, has counts[i] offsets of
- * sequences. */
+/* Paddle's LoD of a handle's rows: level i, outermost first, has counts[i] offsets. */
 typedef struct proa__lod {
     int64_t *offsets[4], counts[4];
     int64_t levels;

@@ -70,7 +70,7 @@ static proa_status put_attr(proa__arena *a, const proa_op_attr *from, pb_attr *t
     to->name = (char *)(uintptr_t)from->name;
     to->type = (Paddle__Framework__Proto__AttrType)from->type;
     switch ((proa_wire_type)from->type) {
-    case PROA_WIRE_INT: /* whatever its width */
+    case PROA_WIRE_INT: /* both widths are stored as 64 bits */
     case PROA_WIRE_LONG:
         to->type = (Paddle__Framework__Proto__AttrType)PROA_WIRE_LONG;
         to->l = from->i;

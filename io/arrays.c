@@ -21,8 +21,8 @@ static proa_status mark(marking *m, const proa_tensor *t)
     return proa__hash_map_put(m->arrays, v, v);
 }
 
-/* Marks both of a and b as arrays if one of them is: they hold the same value on both sides of a block's
- * border. */
+/* Marks a and b as arrays if one of them is: an operand outside a sub-block and the value that it has
+ * inside. */
 static proa_status tie(marking *m, const proa_tensor *a, const proa_tensor *b)
 {
     const proa_var *v = proa__slot_var(a), *w = proa__slot_var(b);

@@ -67,7 +67,7 @@ static proa_status of_attr(proa__arena *a, const pb_attr *from, proa_op_attr *to
     case PROA_WIRE_BOOLEANS:
     case PROA_WIRE_LONGS:
     case PROA_WIRE_BLOCKS: return wide_ints(a, from, to);
-    default: return PROA_OK; /* lists of scalars, variables: the format has none */
+    default: return PROA_OK; /* proa_op_attr has no lists of scalars and no variables */
     }
 }
 

@@ -23,7 +23,7 @@ uint64_t proa__writer_at(const proa_writer *w);
  * complete on disk before the first appears. Optional, commit syncs by itself. */
 proa_status proa__writer_sync(proa_writer *w);
 
-/* Called between the steps of a save when set: tests kill the process there. */
+/* Hook, NULL outside tests, called after each step of a save; tests kill the process there. */
 typedef enum proa__write_stage { PROA__WROTE, PROA__SYNCED, PROA__RENAMED } proa__write_stage;
 extern void (*proa__write_hook)(proa__write_stage stage);
 
@@ -45,16 +45,16 @@ typedef struct proa__source {
     const unsigned char *memory; /* NULL: a file */
     int fd;
     uint64_t size, at;
-    const char *name;       /* for messages; borrowed */
-    proa__file_state state; /* the file's when it was opened */
+    const char *name;       /* file's path, or a name for memory, in messages; borrowed */
+    proa__file_state state; /* size and times of the file when it was opened */
 } proa__source;
 
 proa_status proa__source_open(proa__source *s, const char *path);
 void proa__source_memory(proa__source *s, const void *data, size_t bytes, const char *name);
 void proa__source_close(proa__source *s);
-/* CORRUPT when fewer than `bytes` are left. */
+/* Copies the next `bytes` bytes and advances; CORRUPT when fewer are left. */
 proa_status proa__source_read(proa__source *s, void *to, size_t bytes);
-/* IO if the file was written to since it was opened. */
+/* PROA_OK, or the error IO if the file was written to since it was opened. */
 proa_status proa__source_unchanged(const proa__source *s);
 proa_status proa__source_skip(proa__source *s, uint64_t bytes);
 static inline uint64_t proa__source_left(const proa__source *s) { return s->size - s->at; }

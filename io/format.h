@@ -55,7 +55,7 @@ proa_status proa__forms_build(proa__forms *forms, proa__arena *arena);
 proa_status proa__forms_shared(proa__forms *forms);
 /* The next form spelled `type` after `after` (NULL: the first), in the table's order; NULL if no more. */
 const proa__form *proa__forms_next(const proa__forms *forms, const proa__form *after, const char *type);
-/* FNV-1a of a name. */
+/* FNV-1a hash of a name, for the buckets of forms. */
 uint32_t proa__hash(const char *name);
 
 bool proa__ends_with(const char *text, const char *end);
@@ -69,7 +69,7 @@ typedef struct proa__forwards {
 } proa__forwards;
 /* Adds op `index` of the block, whose slots are complete. */
 proa_status proa__forward_add(proa__forwards *f, const pb_op *op, size_t index);
-/* The op in `ops` whose gradient `grad` computes. */
+/* Finds the op in `ops` whose gradient `grad` computes; *index is its index. False: there is none. */
 bool proa__forward_find(const proa__forwards *f, const pb_op *grad, pb_op *const *ops, size_t *index);
 
 /* Parse defaults and constants of the op table, which are text. Lists are "[1, 2]" or "1,2". */
@@ -92,7 +92,7 @@ proa_status proa__stream_write(proa_writer *w, const proa_tensor *t);
 /* A file that stays open for tensors read at first use, or mapped (FLAGS_map_parameters). Reference
  * counted. */
 typedef struct proa__backing proa__backing;
-/* NULL without an error: deferred reading is not possible or not safe, so the tensors are to be read now. */
+/* NULL without an error: deferred reading is impossible or unsafe; the tensors are to be read now. */
 proa__backing *proa__backing_open(const proa__source *s);
 void proa__backing_release(proa__backing *b); /* accepts NULL */
 /* Reads one LoDTensor stream into a new tensor. With `file` its elements may be read later or mapped; with

@@ -28,15 +28,15 @@ struct proa_loader {
     proa_scope scope;
     proa_batch batch;
     proa_tensor *fields[PROA_SAMPLE_FIELDS];
-    /* shared with the prefetch thread: guarded by lock while that runs */
+    /* shared with the prefetch thread: guarded by `lock` while the thread runs */
     pthread_t thread;
     bool threaded, stop;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     slot *ring;
     int capacity, head, filled;
-    int64_t made;     /* next batch the thread makes */
-    int64_t *indices; /* of the batch being made */
+    int64_t made;     /* number of the batch that the thread makes next */
+    int64_t *indices; /* samples of the batch that is being made */
 };
 
 /* ---- order ----------------------------------------------------------------------------- */

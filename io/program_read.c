@@ -412,7 +412,7 @@ static proa_status apply_names(proa__load *l)
 typedef struct params {
     proa__source *source;
     const char *folder;
-    bool none; /* no location: parameters have no values */
+    bool none; /* no parameters are read: persistable variables have no values */
 } params;
 
 /* True if the file that a variable's name says is below the folder of parameters: no absolute path, no

@@ -37,7 +37,7 @@ typedef struct proa__load {
     proa_var **outputs; /* fetched variables, by col */
     int32_t n_outputs, depth;
     int64_t looked;     /* ops searched so far for readers of loop variables */
-    const char *source; /* for messages */
+    const char *source; /* name of the model, for messages */
     proa_door door;     /* the first door of every call: capture for programs, convert for calls at once */
 } proa__load;
 
@@ -49,7 +49,7 @@ struct proa_wire_reader {
     proa__level *level;
     const pb_op *desc;
     int32_t first_var; /* variables with a lower index were there before this op */
-    size_t at;         /* the op's place in its block of the file */
+    size_t at;         /* index of the op in its block of the file */
 };
 
 const pb_attr *proa__attr_find(const pb_op *desc, const char *name);
@@ -87,10 +87,10 @@ proa_status proa__read_grad(proa_wire_reader *r, size_t at);
 proa_status proa__read_ops(proa__load *l, proa__level *level);
 /* Maximum nesting depth of sub-blocks. */
 enum { PROA__DEPTH_MAX = 32 };
-/* conditional_block, select_input and while. */
+/* True for the types that proa__read_control reads: conditional_block, select_input and while. */
 bool proa__reads_control(const char *type);
 proa_status proa__read_control(proa_wire_reader *r);
-/* Reads the conditional_blocks that still wait for a select_input: the one that makes `name`; all of a
+/* Read the conditional_blocks that still wait for a select_input: the one whose result is `name`; all of a
  * level. */
 proa_status proa__resolve_reads(proa_wire_reader *r, const char *name);
 proa_status proa__resolve_all(proa__level *level);

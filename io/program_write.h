@@ -32,7 +32,7 @@ struct proa_wire_writer {
     const proa__hash_map
         *outer_names;     /* of a sub-block: variable → the outer variable's name it is written as */
     proa__list ops, vars; /* of the block: pb_op, pb_var */
-    proa__open_op *op;    /* the current one */
+    proa__open_op *op;    /* the op under construction */
     int32_t role, device; /* op_role, op_device of the op being written */
     unsigned temporaries;
     proa__forwards forwards; /* index of the first `indexed` of `ops` */
@@ -53,15 +53,15 @@ static inline bool proa__is_array(const proa_wire_writer *w, const proa_var *v)
 bool proa__is_lod_slot(const char *slot);
 /* Writes one op of the IR as one or more wire ops. */
 proa_status proa__write_op(proa_wire_writer *w, const proa_instr *instr);
-/* The variable's name in the block being written. */
+/* The name of t's variable in the block being written; NULL (no error): t is not symbolic. */
 const char *proa__wire_name(const proa_wire_writer *w, const proa_tensor *t);
-/* Whether an op is a branch or a loop, and writing one. Paddle's sub-blocks are no functions: they write
- * variables of outer blocks by name. */
+/* proa__is_control: whether an op is a branch or a loop, which proa__write_control writes. Paddle's
+ * sub-blocks are no functions: they write variables of outer blocks by name. */
 bool proa__is_control(const proa_op *op);
 proa_status proa__write_control(proa_wire_writer *w, const proa_instr *instr);
 /* Writes the variables and ops of w's block. */
 proa_status proa__write_block(proa_wire_writer *w);
-/* Reserves the next number of the file's blocks. */
+/* Appends the message of w's block, without ops, to the file's blocks and numbers it. */
 pb_block *proa__new_block(proa_wire_writer *w);
 void proa__finish_block(proa_wire_writer *w, pb_block *to);
 /* Stores the lists of slots and attributes that were collected for the current op in its message. */

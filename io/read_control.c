@@ -247,9 +247,9 @@ static proa_status read_select(proa_wire_reader *r)
 typedef struct looping {
     proa_wire_reader *reader;
     const char *condition_name;
-    const char **names; /* of the loop variables */
+    const char **names; /* names of the loop variables */
     int64_t n;
-    proa_tensor *condition; /* as it is now */
+    proa_tensor *condition; /* the tensor of condition_name: before the loop, then as the body leaves it */
     size_t n_renames;       /* at the loop's start, to which a second read of the body returns */
 } looping;
 

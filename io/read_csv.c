@@ -14,10 +14,10 @@ enum { FIELD_MAX = 64, COLUMNS_MAX = 1 << 20 };
 typedef struct csv {
     const char *at, *end;
     char separator;
-    int64_t line, columns, label; /* label −1: none */
+    int64_t line, columns, label; /* label: column of y, −1: none */
     double scale;
     float *x;
-    double *y; /* exact for integers up to 2^53 */
+    double *y; /* labels as doubles: exact for integers up to 2^53 */
     int64_t rows, rows_capacity;
 } csv;
 

@@ -1,5 +1,5 @@
-/* IDX files (the MNIST format): two zero bytes, a type byte, the rank, big-endian dims, big-endian data.
- * Core and io's own headers. */
+/* Reads IDX files, the MNIST format (two zero bytes, a type byte, the rank, big-endian dims, big-endian
+ * data), as tensors and as datasets of images and labels. Core and io's own headers. */
 #include "io/dataset.h"
 #include "io/file.h"
 

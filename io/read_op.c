@@ -453,7 +453,7 @@ proa_status proa__read_op(proa_wire_reader *r)
 
 static proa_tensor *reader_input(proa_wire_reader *r, const char *slot)
 {
-    bool offsets = proa__is_lod_slot(slot); /* which no file names */
+    bool offsets = proa__is_lod_slot(slot); /* files have no slots for offsets */
     const pb_slot *base = offsets ? base_slot(r->desc->inputs, r->desc->n_inputs, slot) : NULL;
     proa_tensors list = {0, NULL};
     if (!offsets) list = proa_wire_inputs(r, slot);

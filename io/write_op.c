@@ -381,7 +381,7 @@ static proa_status put_text(proa_wire_writer *w, const proa_wire_attr *a, const 
         PROA_TRY(proa__field_from_text(&list, &floats, text, w->arena));
         return put_doubles(w, a->name, a->type, floats);
     case PROA_WIRE_STRINGS:
-        return new_attr(w, a->name, a->type) ? PROA_OK : proa_error(); /* is always empty */
+        return new_attr(w, a->name, a->type) ? PROA_OK : proa_error(); /* such constants are empty lists */
     default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s: a constant of type %d", a->name, a->type);
     }
 }

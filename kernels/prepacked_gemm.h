@@ -522,14 +522,14 @@ static inline void packed_slots(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Chooses the height of row blocks and whether rows are copied: an image (width != 0), whose rows have no one
- * stride, and rows at a stride of a multiple of 2 KiB, which map to the same sets of the first-level
- * cache. */
+/* Chooses the height of row blocks, and whether threads copy them: an image (width != 0), whose rows have no
+ * one stride, or rows at a stride of a multiple of 2 KiB. */
 static inline void packed_cut(packed_product *w, int64_t rows)
 {
     int64_t kc = gemm_min(w->k, PACKED_KC), most = PACKED_A_BYTES / (kc * 4) + PACKED_MR;
     if (w->by_rows) most = gemm_min(most, PACKED_C_BYTES / (w->n * 4) + PACKED_MR);
     w->height = (rows + (rows - 1) / most) / ((rows - 1) / most + 1); /* blocks of equal height */
+    /* rows that far apart map to the same sets of the first-level cache */
     w->copies = w->a.width || (w->a.ld % 512 == 0 && w->m > 1);
     w->work_each = w->block_floats = w->copies ? gemm_round_up(w->height * (kc + PACKED_LANES), 16) : 0;
     if (!w->copies || w->by_rows) return;

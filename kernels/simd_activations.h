@@ -119,8 +119,7 @@ static const float simd_gelu_slope[7][16] = {
      0.506017387f, 0.501696289f, 0.500398338f, 0.500078261f, 0.500012875f, 0.500001788f, 0.500000179f, 0.5f},
 };
 
-/* Evaluates the piecewise polynomial of `table` at a ≥ 0; constant beyond its last
- * piece. */
+/* The piecewise polynomial of `table` at a ≥ 0; constant beyond its last piece. */
 static inline __attribute__((always_inline)) __m512 simd_table(const float (*table)[16], int degree,
                                                                float step, __m512 a)
 {

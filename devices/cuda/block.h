@@ -116,7 +116,7 @@ template <class Op, class T> static __device__ T cuda_block_reduce(T v)
 
 /* ---- rows: each is the work of a group of G threads, a warp or (G = CUDA_BLOCK) the whole block -------- */
 
-/* for (CUDA_ROWS(G, row, rows)): the rows of this thread's group; threadIdx.x % G is its place there. */
+/* for (CUDA_ROWS(G, row, rows)): the rows of this thread's group, in which it has index threadIdx.x % G. */
 #define CUDA_ROWS(G, row, rows)                                           \
     int64_t row = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) / (G); \
     row < (rows);                                                         \

@@ -53,7 +53,8 @@ static proa_status check(const communicator *m, int code, const char *what)
 
 static void nap(long nanoseconds) { nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL); }
 
-/* NCCL's own error of what runs; it lost a rank: that rank's name, if the caller's check finds it. */
+/* Sets *code to NCCL's error of the running call. If NCCL lost a rank, waits for the caller's check to name
+ * the rank, and returns the check's error. */
 static proa_status poll_error(const communicator *m, const proa_device_wait *wait, int *code)
 {
     int asked = m->nccl->CommGetAsyncError(m->comm, code);
@@ -66,7 +67,8 @@ static proa_status poll_error(const communicator *m, const proa_device_wait *wai
     return check(m, *code, "communication");
 }
 
-/* Waits until NCCL has taken what `code` says is in progress. */
+/* Polls until a call that returned `code` is no longer in progress; the error of NCCL or of the caller's
+ * check. */
 static proa_status settle(const communicator *m, int code, const char *what, const proa_device_wait *wait)
 {
     PROA_TRY(check(m, code, what));
@@ -78,7 +80,7 @@ static proa_status settle(const communicator *m, int code, const char *what, con
     return PROA_OK;
 }
 
-/* Ends a communicator whose ranks may be apart; the thread's error says why. */
+/* Aborts a communicator whose ranks may have made different calls; every later call fails with m->why. */
 static void abandon(communicator *m)
 {
     snprintf(m->why, sizeof m->why, "a call before this one failed");

@@ -19,7 +19,7 @@ const char *cuda_compiler(const char **why);
 bool cuda_compile(const char *source, int major, int minor, void **image, size_t *bytes, char *why,
                   size_t capacity);
 
-/* The headers' texts, embedded when the plug-in is built; one with name NULL ends the list. */
+/* Headers that sources may include, embedded when the plug-in is built; a NULL name ends the list. */
 typedef struct cuda_header {
     const char *name, *text;
 } cuda_header;

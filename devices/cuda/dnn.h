@@ -110,7 +110,7 @@ typedef struct cuda_dnn {
 /* Loads libcudnn.so.9. NULL: it is not installed, and *why (unless why is NULL) says so. Callable from any
  * thread. */
 const cuda_dnn *cuda_dnn_installed(const char **why);
-/* The emulator's stand-in. */
+/* The emulator's stand-in for cuDNN, of the plug-in that is built for tests; never NULL. */
 const cuda_dnn *cuda_dnn_emulated(void);
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ static int event_query(void *event)
 {
     cudaError_t code = cudaEventQuery((cudaEvent_t)event);
     if (code != cudaErrorNotReady) return (int)code;
-    (void)cudaGetLastError(); // it is no error, but stands as one
+    (void)cudaGetLastError(); // CUDA records "not ready" as its last error: clear it
     return CUDA_NOT_READY;
 }
 static int event_sync(void *event) { return (int)cudaEventSynchronize((cudaEvent_t)event); }

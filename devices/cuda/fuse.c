@@ -48,7 +48,7 @@ static void put(text *t, const char *format, ...)
     if (n > 0) t->n += (size_t)n < CUDA_FUSE_BYTES - t->n ? (size_t)n : CUDA_FUSE_BYTES - 1 - t->n;
 }
 
-/* To the bit, whatever the value. */
+/* Writes v as a hexadecimal literal, so that the compiled constant has the same bits. */
 static void put_number(text *t, double v)
 {
     if (v != v) put(t, "(T)NAN");
@@ -94,7 +94,7 @@ static bool put_functor(text *t, const proa__fused_step *s)
         put_number(t, number(&a->y, 1));
         put(t, "}(");
     } else if (!strcmp(s->op->name, "cast")) {
-        put(t, "("); /* rounding makes all of it */
+        put(t, "("); /* a cast is the rounding that the caller writes around it */
     } else {
         return false;
     }

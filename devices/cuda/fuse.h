@@ -15,12 +15,12 @@ extern "C" {
 
 enum { CUDA_FUSE_BYTES = 16384 }; /* for the source of the longest chain */
 
-/* `steps` is fused_elementwise's, for operands of floating dtypes, one an input; ops are looked for with
- * `find`. OK; or DECLINED, without an error, for what has no formula here. */
+/* Writes a chain's source to `to`. steps: as fused_elementwise has them; dtypes: floating, one an input;
+ * find: op by name. PROA_DECLINED, without an error, for an op without a formula in device code. */
 proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
                       const proa_dtype *dtypes, char to[CUDA_FUSE_BYTES]);
 
-/* The ops that may stand in a chain, for tests; NULL ends the list. */
+/* Names of the ops that a chain may consist of, for tests; NULL ends the list. */
 const char *const *cuda_fuse_ops(void);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@ static inline bool cuda_is_channels_last(const proa_tensor *t)
     return cuda_given(t) && cuda_look(t).channels_last;
 }
 
-/* A copy of all elements from one layout to the other; `to_last`: channels last is where they go. */
+/* Copies t's elements between layouts; to_last: `to` is channels last and `from` NCHW, else reversed. */
 static inline proa_status cuda_copy_layout(cuda_context *c, const cuda_tensor &t, void *to, const void *from,
                                            bool to_last)
 {
@@ -32,7 +32,7 @@ static inline proa_status cuda_copy_layout(cuda_context *c, const cuda_tensor &t
     return cuda_copy_strided(c, &copy);
 }
 
-/* The tensors of one kernel, and what was copied for it. */
+/* The layout that one kernel works in, and the scratch memory of its converted tensors, freed at the end. */
 class cuda_layout
 {
     enum { MAX = 4 };
@@ -63,7 +63,7 @@ class cuda_layout
     {
         for (int i = 0; i < n; i++) cuda_scratch_free(c, scratch[i]);
     }
-    /* Afterwards t->data is an input in the layout. */
+    /* Prepares an input: t->data becomes its elements in the layout, a converted copy where necessary. */
     proa_status take(cuda_tensor *t)
     {
         if (fits(t) || t->numel == 0) return PROA_OK;
@@ -71,9 +71,9 @@ class cuda_layout
         PROA_TRY(reserve(t));
         return cuda_copy_layout(c, *t, t->data, from, last);
     }
-    /* Afterwards t->data is where the kernel writes a result in the layout, for give. */
+    /* Prepares an output: t->data becomes memory in the layout, scratch where necessary; `give` follows. */
     proa_status place(cuda_tensor *t) { return t->numel == 0 || fits(t) ? PROA_OK : reserve(t); }
-    /* Copies the result to the memory that `t` had before place. */
+    /* Copies the result at placed.data to the output t, unless the kernel wrote it there already. */
     proa_status give(const proa_tensor *t, const cuda_tensor &placed)
     {
         cuda_tensor to = cuda_look(t);

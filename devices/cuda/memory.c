@@ -17,7 +17,7 @@ typedef struct block {
     size_t size;
     bool live, small;
     const char *owner;
-    struct block *before, *after;        /* in its segment */
+    struct block *before, *after;        /* neighbors in the same segment */
     struct block *next_free, *next_hash; /* in the free list; in the table of live blocks */
 } block;
 
@@ -92,7 +92,7 @@ static block *new_segment(cuda_pool *pool, size_t size, bool small)
     if (!b) return NULL;
     pool->stats.driver_calls++;
     if (pool->driver->use(pool->device) != 0 || pool->driver->malloc(&p, size) != 0) {
-        (void)pool->driver->last_error(); /* it has been dealt with */
+        (void)pool->driver->last_error(); /* clears CUDA's last error: the caller handles NULL */
         free(b);
         return NULL;
     }

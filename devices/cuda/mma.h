@@ -24,7 +24,7 @@ struct mma_c {
 /* True if the GPU has such tensor cores. */
 static inline bool mma_can(const cuda_context *c) { return c->description.major >= 8; }
 
-/* Two neighbors in memory, aligned to a word; two numbers, rounded. */
+/* Two halves as a word: neighbors in memory, word-aligned (mma_word); two floats, rounded (mma_pair). */
 template <class X> CUDA_FN uint32_t mma_word(const X *p) { return *(const uint32_t *)(const void *)p; }
 CUDA_FN uint16_t mma_round(float x, cuda_f16) { return cuda_to_f16(x).bits; }
 CUDA_FN uint16_t mma_round(float x, cuda_bf16) { return cuda_to_bf16(x).bits; }
@@ -32,7 +32,7 @@ template <class X> CUDA_FN uint32_t mma_pair(float low, float high)
 {
     return mma_round(low, X()) | (uint32_t)mma_round(high, X()) << 16;
 }
-/* Two results of neighboring columns as an operand. */
+/* The results of two neighboring blocks of 8 columns, rounded, as the operand a of another product. */
 template <class X> CUDA_FN mma_a mma_again(const mma_c &left, const mma_c &right)
 {
     return {{mma_pair<X>(left.v[0], left.v[1]), mma_pair<X>(left.v[2], left.v[3]),

@@ -64,7 +64,7 @@ void *cuda_record_end(void *context)
     int code = c->driver->graph_end(c->stream, &r->graph);
     pthread_mutex_unlock(&c->lock);
     if (code == 0 && !r->broken) return r;
-    if (code != 0) (void)c->driver->last_error(); /* it has been dealt with */
+    if (code != 0) (void)c->driver->last_error(); /* clears CUDA's last error, which this function handles */
     free_recording(c, r);
     return NULL;
 }
@@ -77,7 +77,7 @@ proa_status cuda_record_replay(void *context, void *recording)
     c->replays++;
     int code = c->driver->use(c->index);
     proa_status status = PROA_OK;
-    if (r->draws && code == 0) { /* queued in front of it, behind the replay before */
+    if (r->draws && code == 0) { /* queued between the previous replay and this one */
         proa_rng_state from = cuda_host->rng_reserve(r->blocks);
         status = cuda_write_small(c, r->draws, &from, sizeof from);
     }
@@ -91,7 +91,7 @@ void cuda_record_free(void *context, void *recording)
     cuda_context *c = context;
     pthread_mutex_lock(&c->lock); /* a stream that another thread records cannot be waited for */
     c->driver->use(c->index);
-    c->driver->stream_sync(c->stream); /* it may be running */
+    c->driver->stream_sync(c->stream); /* a replay of the recording may be running */
     free_recording(c, recording);
     pthread_mutex_unlock(&c->lock);
 }

@@ -41,7 +41,7 @@ proa_status cuda_check(cuda_context *c, int code, const char *what, bool late)
 {
     if (code == 0) return PROA_OK;
     const char *why = c->driver->error_text(code);
-    (void)c->driver->last_error(); /* libraries look at it, and would take it for their own */
+    (void)c->driver->last_error(); /* clears it: CUDA's libraries would report it as their own */
     if (!late || !c->n_last)
         return cuda_fail(PROA_ERR_INTERNAL, "%s%s%s on %s: %s", c->running ? c->running->name : "",
                          c->running ? ": " : "", what, c->name, why);
@@ -92,7 +92,7 @@ static void begin(void *context, const proa_op *op)
 static void *take(cuda_context *c, size_t bytes, cuda_pool *pool)
 {
     void *p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
-    if (!p && c->transfers && !c->recording) { /* what was kept for batches to come may do */
+    if (!p && c->transfers && !c->recording) { /* memory cached for asynchronous uploads may suffice */
         cuda_transfers_trim(c);
         p = cuda_pool_take(pool, bytes, c->running ? c->running->name : NULL);
     }
@@ -158,12 +158,12 @@ static void gpu_trim(void *context)
 
 /* A ring of pinned pieces: the host fills one while others are being copied, so that a step's inputs are
  * queued behind work that still runs. */
-enum { PIECES = 8, NO_MEMORY = 2 /* as the driver has it */ };
+enum { PIECES = 8, NO_MEMORY = 2 /* cudaErrorMemoryAllocation */ };
 static const size_t piece_bytes = (size_t)2 << 20;
 
 typedef struct cuda_staging {
     char *piece[PIECES];
-    void *event[PIECES]; /* the last copy from or to it */
+    void *event[PIECES]; /* recorded behind the last copy from or to the piece */
     bool busy[PIECES];
     unsigned next;
 } cuda_staging;
@@ -172,7 +172,7 @@ static int new_staging(cuda_context *c)
 {
     cuda_staging *s = c->staging = calloc(1, sizeof *s);
     int code = s ? 0 : NO_MEMORY;
-    for (int i = 0; i < PIECES && code == 0; i++) { /* of an error the process goes on without this GPU */
+    for (int i = 0; i < PIECES && code == 0; i++) { /* an error leaves the process without this GPU */
         void *p = NULL;
         code = c->driver->host_malloc(&p, piece_bytes);
         if (code == 0) code = c->driver->event_create(&s->event[i]);
@@ -244,8 +244,9 @@ static int land(cuda_context *c, const part *p)
     return code;
 }
 
-/* Waits only for the work queued so far, on a stream of its own: half of the pieces are in flight while the
- * host empties the others, and work queued later does not delay the copy. */
+/* Copies from the device and waits, on a stream of its own that waits only for work queued before: half of
+ * the pieces are in flight while the host empties the others, and work queued later does not delay the
+ * copy. */
 static proa_status gpu_copy_out(void *context, void *to, const void *from, size_t bytes)
 {
     enum { FLYING = PIECES / 2 };
@@ -408,7 +409,7 @@ const char *cuda_table_make(proa_device_table *table, int index, const cuda_driv
     pthread_mutexattr_destroy(&recursive);
     int code = c->pool ? open_gpu(c) : NO_MEMORY;
     if (code != 0) {
-        (void)driver->last_error(); /* it has been dealt with */
+        (void)driver->last_error(); /* clears CUDA's last error: the code is returned as text */
         cuda_pool_free(c->pool);
         free(c);
         return driver->error_text(code);

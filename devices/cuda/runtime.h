@@ -32,7 +32,7 @@ typedef struct cuda_recording {
     bool broken;     /* some work could not be recorded */
     proa_rng_state
         *draws;      /* on the GPU: where its random numbers start, written before each replay; or NULL */
-    uint64_t blocks; /* of them a replay takes */
+    uint64_t blocks; /* Philox blocks that a replay consumes */
 } cuda_recording;
 
 /* Start of a kernel's random numbers in the Philox stream, in blocks: `at`; in a recording, `at` blocks after

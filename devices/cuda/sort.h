@@ -1,5 +1,5 @@
-/* Prefix sums and stable sorts for op kernels: cuda_scan and cuda_sort (sort.cu), and keys that order the
- * elements of every real dtype. For .cu files, after kernel.h. */
+/* Exclusive prefix sums and stable sorts for op kernels: cuda_scan and cuda_sort (sort.cu), and keys that
+ * order the elements of every real dtype. For .cu files, after kernel.h. */
 #ifndef PROA_CUDA_SORT_H
 #define PROA_CUDA_SORT_H
 
@@ -30,7 +30,7 @@ struct cuda_order {
     }
 };
 
-/* Scratch for keys and places, which cuda_order_free frees whatever happened since. */
+/* Allocates scratch for keys (below 2^bits) and places; cuda_order_free frees it, after an error, too. */
 proa_status cuda_order_new(cuda_context *c, cuda_order *o, int64_t lines, int64_t length, int bits);
 void cuda_order_free(cuda_context *c, cuda_order *o);
 /* Sorts every line by its keys, which put_key has filled in; equal keys keep their order. */

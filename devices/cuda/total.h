@@ -7,7 +7,7 @@
 
 enum { CUDA_TOTAL_PARTS = 512 };
 
-/* Two sums at a time. */
+/* Two sums that cuda_total computes at a time. */
 struct cuda_pair {
     double a, b;
 };
@@ -33,7 +33,7 @@ template <class S, class E> __global__ void cuda_total_end_kernel(const S *parts
     if (threadIdx.x == 0) end(sum);
 }
 
-/* end(Σ f(i)) by one thread of the device; S: double or cuda_pair, what f returns. */
+/* Queues end(Σ f(i)), called by one thread, for i in [0, n); S: double or cuda_pair, what f returns. */
 template <class S, class F, class E> static proa_status cuda_total(cuda_context *c, int64_t n, F f, E end)
 {
     unsigned blocks = cuda_blocks(n, 4 * CUDA_BLOCK);

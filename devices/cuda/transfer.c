@@ -12,9 +12,9 @@ static const size_t unit = (size_t)1 << 12;
 
 typedef struct piece {
     size_t size;
-    void *at, *pinned; /* at: of the GPU's pool */
+    void *at, *pinned; /* at: GPU memory of the pool; pinned: host memory of `size` bytes */
     void *copied;      /* event of c->copies: the copy into it */
-    void *used;        /* event of c->stream: what it was used for before */
+    void *used;        /* event of c->stream: the last owner's work on `at` */
     bool live;         /* owned by a caller */
     bool left;         /* freed during a recording: `used` is still to be recorded */
 } piece;
@@ -30,7 +30,7 @@ static void drop(cuda_context *c, piece *p)
     const cuda_driver *d = c->driver;
     if (p->copied) d->event_sync(p->copied);
     if (p->at && p->copied)
-        d->stream_wait(c->stream, p->copied); /* whoever gets it from the pool is behind */
+        d->stream_wait(c->stream, p->copied); /* the pool's next owner queues behind the copy */
     cuda_pool_give(c->pool, p->at);
     if (p->pinned) d->host_free(p->pinned);
     if (p->copied) d->event_free(p->copied);
@@ -64,7 +64,7 @@ static piece *new_piece(cuda_context *c, size_t bytes)
     bool good = p->at && d->host_malloc(&p->pinned, p->size) == 0 && d->event_create(&p->copied) == 0 &&
                 d->event_create(&p->used) == 0 && d->event_record(p->used, c->stream) == 0;
     if (good) return t->n++, p;
-    (void)d->last_error(); /* it has been dealt with */
+    (void)d->last_error(); /* clears CUDA's last error: NULL means an ordinary copy */
     drop(c, p);
     return NULL;
 }

@@ -15,9 +15,9 @@ typedef struct cuda_transfers cuda_transfers;
 void *cuda_transfer_send(cuda_context *c, const void *from, size_t bytes);
 /* Makes work that is queued from now on wait for the copy; 0 or the driver's code. */
 int cuda_transfer_arrive(cuda_context *c, const void *at);
-/* Frees such memory; false: it is none of this file's. */
+/* Frees memory that cuda_transfer_send returned; false: `at` is no such memory. */
 bool cuda_transfer_give(cuda_context *c, const void *at);
-/* Frees the memory that nobody owns. */
+/* Returns cached pieces, which no caller owns, to the pool and the driver. */
 void cuda_transfers_trim(cuda_context *c);
 /* Number of copies that were made ahead so far. */
 int64_t cuda_transfer_count(const cuda_context *c);

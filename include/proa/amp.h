@@ -53,16 +53,16 @@ typedef struct proa_scaler_opts {
     bool fixed;                                /* never changes the scale */
 } proa_scaler_opts;
 typedef struct proa_scaler proa_scaler;
-/* INVALID_ARGUMENT for numbers out of range. Free the result with proa_scaler_free. */
+/* A new scaler; INVALID_ARGUMENT for options out of range. Free it with proa_scaler_free. */
 PROA_API proa_scaler *proa_scaler_new_opt(proa_scaler_opts opts);
 #define proa_scaler_new(...) proa_scaler_new_opt(PROA_LITERAL(proa_scaler_opts){._ = 0, __VA_ARGS__})
 PROA_API void proa_scaler_free(proa_scaler *s); /* accepts NULL */
-/* loss × scale. New. */
+/* Returns loss × scale, a new tensor to call backward on. */
 PROA_API proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss);
 /* Divides the optimizer's gradients by the scale, steps unless one of them is not finite, and updates the
  * scale. */
 PROA_API proa_status proa_scaler_step(proa_scaler *s, proa_optimizer *opt);
-/* The scale as it is now. */
+/* The factor that the next proa_scaler_scale applies. */
 PROA_API double proa_scaler_get(const proa_scaler *s);
 /* True if the last step was skipped because a gradient was not finite. */
 PROA_API bool proa_scaler_skipped(const proa_scaler *s);

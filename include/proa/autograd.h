@@ -45,9 +45,9 @@ typedef struct proa_grad_opts {
     bool retain_graph, create_graph; /* as in proa_backward_opts */
     bool allow_unused;               /* PROA_NONE for an input that is not reached, instead of an error */
 } proa_grad_opts;
-/* d(sum of outputs · grads)/d(inputs), added to no leaf; grads as in proa_backward_all. Result: one new
- * tensor an input, of its shape and dtype; the list ends with the scope. INVALID_ARGUMENT for an input that
- * is not reached. */
+/* d(sum of outputs · grads)/d(inputs), added to no leaf; grads: one an output, PROA_NONE entries (or an empty
+ * list) mean ones. Result: one new tensor an input, of its shape and dtype, in a list that ends with the
+ * scope. INVALID_ARGUMENT for an input that is not reached. */
 PROA_API proa_tensors proa_grad(proa_tensors outputs, proa_tensors inputs, proa_tensors grads,
                                 proa_grad_opts opts);
 
@@ -85,7 +85,7 @@ typedef struct proa_function {
     void (*release)(void *context);
     bool forget_inputs, forget_outputs; /* the tape does not save them, and backward gets empty lists */
 } proa_function;
-/* Runs it: new tensors. `fn` is copied. */
+/* Runs fn->forward and records it as one node; returns its new outputs. `fn` is copied. */
 PROA_API proa_tensors proa_apply(const proa_function *fn, proa_tensors inputs, void *context);
 
 /* Activation checkpointing: runs fn without saving its intermediate tensors; backward runs fn again under the
@@ -100,8 +100,8 @@ typedef struct proa_gradcheck_opts {
     int order;         /* 1; 2 checks the gradient's gradient as well */
     uint64_t seed;     /* seed of the random directions */
 } proa_gradcheck_opts;
-/* Compares the gradients of fn at float64 inputs with central differences along random directions. NUMERIC,
- * with both numbers, where they differ. */
+/* Compares the gradients of fn at float64 inputs with central differences along one random direction of all
+ * inputs. NUMERIC, with both numbers, where they differ. */
 PROA_API proa_status proa_gradcheck(proa_tensors (*fn)(proa_tensors inputs, void *context),
                                     proa_tensors inputs, void *context, proa_gradcheck_opts opts);
 

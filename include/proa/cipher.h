@@ -23,16 +23,16 @@ PROA_API void proa_cipher_free(proa_cipher *c); /* accepts NULL */
  * to be released with proa_cipher_release; the IV is random. INVALID_ARGUMENT for other lengths of keys. */
 PROA_API proa_status proa_cipher_encrypt(const proa_cipher *c, const void *text, size_t n, const void *key,
                                          size_t key_bytes, void **out, size_t *out_bytes);
-/* Decrypts n bytes; *out as above. CORRUPT if the data are too short, or if padding or tag show that the key
- * is wrong. */
+/* Decrypts n bytes; *out: the text, to be released with proa_cipher_release. CORRUPT if the data are too
+ * short, or if padding or tag show that the key is wrong. */
 PROA_API proa_status proa_cipher_decrypt(const proa_cipher *c, const void *data, size_t n, const void *key,
                                          size_t key_bytes, void **out, size_t *out_bytes);
-/* Overwrites and frees a result of the two functions above. Accepts NULL. */
+/* Overwrites `bytes` bytes at out, a result of encryption or decryption, and frees it. Accepts NULL. */
 PROA_API void proa_cipher_release(void *out, size_t bytes);
-/* Fills a key with random bytes: 16, 24 or 32. */
+/* Fills a key with key_bytes random bytes: 16, 24 or 32. */
 PROA_API proa_status proa_cipher_make_key(void *key, size_t key_bytes);
 
-/* Encryption to a file, which is written whole or not at all, and decryption of a file. */
+/* proa_cipher_encrypt into a file, which is written whole or not at all; proa_cipher_decrypt of a file. */
 PROA_API proa_status proa_cipher_encrypt_file(const proa_cipher *c, const void *text, size_t n,
                                               const void *key, size_t key_bytes, const char *path);
 PROA_API proa_status proa_cipher_decrypt_file(const proa_cipher *c, const char *path, const void *key,

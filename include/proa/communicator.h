@@ -13,12 +13,12 @@ extern "C" {
 /* A call between the ranks of a communicator. Memory is the device's; ranks are the communicator's. Sizes are
  * equal on all ranks, except those of PROA_DEVICE_ALL_TO_ALL. */
 typedef enum proa_device_call_kind {
-    PROA_DEVICE_ALL_REDUCE,     /* in place of out */
-    PROA_DEVICE_REDUCE,         /* likewise, on rank `peer` alone; the others' data stay unchanged */
-    PROA_DEVICE_REDUCE_SCATTER, /* out: the own one of the parts of in */
-    PROA_DEVICE_BROADCAST,      /* out of rank `peer` */
+    PROA_DEVICE_ALL_REDUCE,     /* out on every rank becomes the result */
+    PROA_DEVICE_REDUCE,         /* out on rank `peer` becomes the result; it is unchanged on the others */
+    PROA_DEVICE_REDUCE_SCATTER, /* out: this rank's part of the reduced in */
+    PROA_DEVICE_BROADCAST,      /* out on every rank becomes rank `peer`'s */
     PROA_DEVICE_ALL_GATHER,     /* out: the ranks' in, one after the other */
-    PROA_DEVICE_SCATTER,        /* out: the own one of the parts of in of rank `peer` */
+    PROA_DEVICE_SCATTER,        /* out: this rank's part of rank `peer`'s in */
     PROA_DEVICE_ALL_TO_ALL,     /* part r of in to rank r; out: what came from each */
     PROA_DEVICE_SEND,           /* in to rank `peer` */
     PROA_DEVICE_RECV            /* out from rank `peer` */
@@ -33,8 +33,8 @@ typedef struct proa_device_call {
     int op; /* of reductions: 0 sum, 1 max, 2 min, 3 prod, 4 avg */
     int peer;
     const size_t *in_bytes, *out_bytes; /* PROA_DEVICE_ALL_TO_ALL: to and from each rank */
-    /* from `mark`: only the work queued before it is awaited; NULL: all that is queued now. The
-     * caller's. */
+    /* from `mark`, owned by the caller: the call waits only for work queued before it; NULL: for all that is
+     * queued now. */
     void *ready;
 } proa_device_call;
 
@@ -58,13 +58,13 @@ typedef struct proa_communicators {
     /* An id of a new communicator, which its ranks pass to `open`; id_bytes bytes. */
     size_t id_bytes;
     proa_status (*new_id)(void *context, void *id);
-    /* NULL with an error. All ranks call it. */
+    /* Connects the ranks, all of which call it; returns a communicator, NULL with an error. */
     void *(*open)(void *context, const void *id, int rank, int size, const proa_device_wait *wait);
     void (*close)(void *communicator);
     /* The present end of what is queued on the device, until unmark. NULL, without an error: not now. */
     void *(*mark)(void *context);
     void (*unmark)(void *context, void *mark);
-    /* Done on return. */
+    /* Runs one call; its data are complete on return. */
     proa_status (*call)(void *communicator, const proa_device_call *call, const proa_device_wait *wait);
 } proa_communicators;
 

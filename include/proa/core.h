@@ -102,7 +102,7 @@ typedef enum proa_status {
 PROA_API proa_status proa_fail(proa_status code, const char *format, ...) PROA_PRINTF(2, 3);
 /* This thread's error code: PROA_OK if none. */
 PROA_API proa_status proa_error(void);
-/* Its message; "" if none. Borrowed until the error is cleared. */
+/* The message of this thread's error; "" if none. Borrowed until the error is cleared. */
 PROA_API const char *proa_error_message(void);
 /* "ValueError", … : the Python exception that the code maps to. */
 PROA_API const char *proa_error_exception(proa_status code);
@@ -192,7 +192,7 @@ PROA_API extern proa_tensor *const proa_none;
 
 /* ---- devices --------------------------------------------------------------------------- */
 
-/* 0 is the CPU. */
+/* Index of a device among those that are loaded: 0 is the CPU. */
 typedef int proa_device_id;
 #define PROA_CPU 0
 
@@ -220,7 +220,7 @@ PROA_API proa_tensor *proa_empty(proa_ints shape, proa_dtype dtype);
  * (NULL: never). strides are in bytes, NULL means row-major. */
 PROA_API proa_tensor *proa_from_foreign(void *data, proa_ints shape, const int64_t *strides, proa_dtype dtype,
                                         void (*release)(void *), void *context);
-/* One more / one fewer owner. retain returns its argument; both accept NULL. */
+/* Adds or removes one owner; without owners t is freed. retain returns t; both accept NULL. */
 PROA_API proa_tensor *proa_retain(proa_tensor *t);
 PROA_API void proa_release(proa_tensor *t);
 
@@ -228,15 +228,15 @@ PROA_API void proa_release(proa_tensor *t);
 PROA_API int proa_ndim(const proa_tensor *t);
 /* Length of axis (negative counts from the end); -1 when unknown in a program; error when out of range. */
 PROA_API int64_t proa_dim(const proa_tensor *t, int axis);
-/* Borrowed: proa_ndim entries. */
+/* The tensor's dims: proa_ndim entries. Borrowed. */
 PROA_API const int64_t *proa_shape_of(const proa_tensor *t);
-/* Borrowed, in bytes. */
+/* The tensor's strides in bytes: proa_ndim entries. Borrowed. */
 PROA_API const int64_t *proa_strides_of(const proa_tensor *t);
-/* Never PROA_NODTYPE. */
+/* The dtype of t's elements; never PROA_NODTYPE. */
 PROA_API proa_dtype proa_dtype_of(const proa_tensor *t);
 /* Number of elements; -1 when a dim is unknown. */
 PROA_API int64_t proa_numel(const proa_tensor *t);
-/* True if the elements lie row-major, one after the other. */
+/* True if the elements are stored row-major, one after the other. */
 PROA_API bool proa_is_contiguous(const proa_tensor *t);
 /* True for a variable of a program: it has a shape but no data. */
 PROA_API bool proa_is_symbolic(const proa_tensor *t);
@@ -256,7 +256,7 @@ PROA_API proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes)
 PROA_API proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes);
 /* Name of a parameter or variable; NULL if it has none. */
 PROA_API const char *proa_name_of(const proa_tensor *t);
-/* The name is copied; NULL takes it away. */
+/* Sets the name, which is copied; NULL removes it. */
 PROA_API proa_status proa_set_name(proa_tensor *t, const char *name);
 /* Prints shape, dtype and (abridged) values. */
 PROA_API void proa_print(const proa_tensor *t, FILE *to);
@@ -300,7 +300,7 @@ typedef struct proa_scope {
  * macros PROA_SCOPE and PROA_SCOPED below do both; these two are for other languages' bindings. */
 PROA_API proa_scope proa_scope_enter(void);
 PROA_API void proa_scope_leave(const proa_scope *scope);
-/* One more owner, so that t outlives its scope: release it later. Returns t. */
+/* Adds one owner, so that t outlives its scope; balance it by proa_release. Returns t. */
 PROA_API proa_tensor *proa_keep(proa_tensor *t);
 /* proa_keep, where nothing else in this scope needs t: the scope's own share becomes the caller's if t was
  * made in it. Returns t. */
@@ -334,7 +334,7 @@ PROA_API void *proa_scope_alloc(size_t bytes);
 /* ---- memory ---------------------------------------------------------------------------- */
 
 typedef struct proa_memory_stats {
-    int64_t live_bytes, live_blocks; /* handed out and not freed */
+    int64_t live_bytes, live_blocks; /* allocated and not freed */
     int64_t cached_bytes;            /* kept for reuse */
     int64_t peak_bytes;              /* highest live_bytes since the last reset */
     int64_t allocations, cache_hits; /* counts since the start */

@@ -20,11 +20,11 @@ static inline proa_tensor *proa_ones(proa_ints shape, proa_dtype dtype)
 {
     return proa_full(shape, 1, .dtype = dtype);
 }
-/* The same in the shape and dtype of x. */
+/* New tensors of zeros or ones in the shape and dtype of x. */
 static inline proa_tensor *proa_zeros_like(proa_tensor *x) { return proa_full_like(x, 0); }
 static inline proa_tensor *proa_ones_like(proa_tensor *x) { return proa_full_like(x, 1); }
 
-/* Numbers from N(0, 1), and evenly from [0, 1): of the generator that proa_seed sets. Floating dtypes. */
+/* New tensors from N(0, 1), and uniform in [0, 1), of the generator that proa_seed sets. Floating dtypes. */
 static inline proa_tensor *proa_randn(proa_ints shape, proa_dtype dtype)
 {
     return proa_gaussian(shape, .dtype = dtype);

@@ -84,18 +84,18 @@ typedef struct proa_position {
     int64_t epoch, next;
 } proa_position;
 
-/* Takes over d (also when it fails). */
+/* A loader that owns d, which it frees also when it fails. Free it with proa_loader_free. */
 PROA_API proa_loader *proa_loader_opt(proa_dataset *d, proa_data_opts opts);
 #define proa_loader_new(...) PROA_X_loader_new_(__VA_ARGS__, )
 #define PROA_X_loader_new_(d, ...) proa_loader_opt((d), PROA_LITERAL(proa_data_opts){._ = 0, __VA_ARGS__})
 PROA_API void proa_loader_free(proa_loader *l); /* accepts NULL */
-/* Borrowed. */
+/* The loader's dataset, borrowed: valid as long as the loader. */
 PROA_API proa_dataset *proa_loader_dataset(proa_loader *l);
 /* Batches of one epoch on this rank. */
 PROA_API int64_t proa_loader_batches(const proa_loader *l);
 /* Inside proa_each, `next` is the batch after the one at hand. */
 PROA_API proa_position proa_loader_position(const proa_loader *l);
-/* The next proa_each starts there, with the very batches it would have had. Not inside proa_each. */
+/* The next proa_each starts at that batch of that epoch. BAD_STATE inside proa_each. */
 PROA_API proa_status proa_loader_set_position(proa_loader *l, proa_position position);
 
 /* proa_each(batch, loader) { … }: one epoch. `batch` is a const proa_batch *; each iteration is a scope of
@@ -170,7 +170,7 @@ typedef struct proa_progress proa_progress;
 
 /* total: steps in all; label may be NULL. */
 PROA_API proa_progress *proa_progress_new(FILE *to, const char *label, int64_t total);
-/* Shown beside the bar until set again; at most four names. */
+/* Shows "name value" beside the bar until the name is set again; at most four names. */
 PROA_API void proa_progress_value(proa_progress *p, const char *name, double value);
 /* `steps` more are done. Cheap: draws at most ten times a second. */
 PROA_API void proa_progress_step(proa_progress *p, int64_t steps);

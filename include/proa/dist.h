@@ -53,12 +53,12 @@ PROA_API proa_group *proa_new_group(proa_ints ranks);
 /* The world's group: one rank before proa_dist_start. */
 PROA_API proa_group *proa_world_group(void);
 PROA_API void proa_group_end(proa_group *g);
-/* This process's rank in it; −1: it is no member. */
+/* This process's rank within the group; −1: it is no member. */
 PROA_API int proa_group_rank(const proa_group *g);
 PROA_API int proa_group_size(const proa_group *g);
 /* The number that ops take as `group` and programs hold as ring_id. */
 PROA_API int proa_group_id(const proa_group *g);
-/* The world's rank of a member. */
+/* The rank in the world of the member that has this rank in the group. */
 PROA_API int proa_group_global_rank(const proa_group *g, int rank);
 /* "shm", "gloo" or "one rank". */
 PROA_API const char *proa_group_backend(const proa_group *g);
@@ -66,12 +66,12 @@ PROA_API const char *proa_group_backend(const proa_group *g);
 /* ---- messages -------------------------------------------------------------------------- */
 
 typedef enum proa_message_kind {
-    PROA_MESSAGE_ALL_REDUCE,     /* in place of out */
-    PROA_MESSAGE_REDUCE,         /* likewise, on rank `peer` alone */
-    PROA_MESSAGE_REDUCE_SCATTER, /* out: the own one of the size() parts of in */
-    PROA_MESSAGE_BROADCAST,      /* out of rank `peer` */
+    PROA_MESSAGE_ALL_REDUCE,     /* out on every rank becomes the result */
+    PROA_MESSAGE_REDUCE,         /* out on rank `peer` becomes the result */
+    PROA_MESSAGE_REDUCE_SCATTER, /* out: this rank's part of the reduced in */
+    PROA_MESSAGE_BROADCAST,      /* out on every rank becomes rank `peer`'s */
     PROA_MESSAGE_ALL_GATHER,     /* out: the ranks' in, one after the other */
-    PROA_MESSAGE_SCATTER,        /* out: the own one of the parts of in of rank `peer` */
+    PROA_MESSAGE_SCATTER,        /* out: this rank's part of rank `peer`'s in */
     PROA_MESSAGE_ALL_TO_ALL,     /* part r of in to rank r; out: what came from each */
     PROA_MESSAGE_SEND,           /* in to rank `peer` */
     PROA_MESSAGE_RECV,           /* out from rank `peer` */
@@ -92,17 +92,17 @@ typedef struct proa_message {
     const int64_t *in_counts, *out_counts;
 } proa_message;
 
-/* Waits until it is done. Calls of one group happen in the order in which they were made, sends and receives
- * in the order of their pair of ranks. */
+/* Makes the call and waits until it is done. Calls of one group happen in the order in which they were made,
+ * sends and receives in the order of their pair of ranks. */
 PROA_API proa_status proa_communicate(const proa_message *m);
 
 typedef struct proa_task proa_task;
-/* Returns at once; the group's own thread does it. NULL after an error. */
+/* Starts the call on the group's own thread; returns a task to wait for, NULL after an error. */
 PROA_API proa_task *proa_communicate_later(const proa_message *m);
-/* Waits; returns the call's error, as often as asked. */
+/* Waits until the task is done; returns the call's error, as often as asked. */
 PROA_API proa_status proa_task_wait(proa_task *t);
 PROA_API bool proa_task_done(proa_task *t);
-/* The task goes on, if it is not done. */
+/* Frees the task; a call that is not done goes on. */
 PROA_API void proa_task_free(proa_task *t);
 
 /* ---- data parallelism ------------------------------------------------------------------ */
@@ -127,9 +127,9 @@ PROA_API proa_reducer *proa_reducer_new_opt(proa_tensors params, proa_reducer_op
 #define proa_reducer_new(...) PROA_X_reducer_new_(__VA_ARGS__, )
 #define PROA_X_reducer_new_(params, ...) \
     proa_reducer_new_opt((params), PROA_LITERAL(proa_reducer_opts){._ = 0, __VA_ARGS__})
-/* Off: backward only accumulates. */
+/* Sets whether backward exchanges gradients; off: it only accumulates them. */
 PROA_API void proa_reducer_set_sync(proa_reducer *r, bool on);
-/* Gradients stay what they are. */
+/* Ends the watching of the parameters; their gradients keep their values. */
 PROA_API void proa_reducer_free(proa_reducer *r);
 
 /* ---- parameters that are divided ------------------------------------------------------- */
@@ -148,7 +148,7 @@ PROA_API proa_tensor *proa_shard_slice(proa_shard *s);
 /* Frees the whole; slices take over what was written to it, which must be the same on all ranks. *gone
  * (may be NULL): whether it is freed. */
 PROA_API proa_status proa_shard_release(proa_shard *s, bool *gone);
-/* After slices have changed: the parameter has their values. All ranks call it. */
+/* Gives the parameter the values of all ranks' slices after these have changed. All ranks call it. */
 PROA_API proa_status proa_shard_update(proa_shard *s);
 /* The parameter stays divided, but its gradients are its own again. */
 PROA_API void proa_shard_free(proa_shard *s);
@@ -161,8 +161,8 @@ PROA_API proa_status proa_sync_layer(proa_layer *layer);
  * stays as it is. */
 PROA_API proa_status proa_program_average_gradients(proa_program *p, proa_tensors grads,
                                                     const proa_group *group, int64_t bucket_bytes);
-/* The same, but the average of gradient i is made on rank owners.at[i] of the group alone; on the others
- * what takes over its name is undefined. */
+/* proa_program_average_gradients where the average of gradient i is made on rank owners.at[i] of the group
+ * alone; on the others the variable that takes over its name has undefined values. */
 PROA_API proa_status proa_program_reduce_gradients(proa_program *p, proa_tensors grads, proa_ints owners,
                                                    const proa_group *group, int64_t bucket_bytes);
 /* Averages the optimizer's gradients over all ranks, in buckets of one dtype; between backward and step. */

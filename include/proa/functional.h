@@ -83,7 +83,7 @@ PROA_API proa_tensor *proa_binary_cross_entropy_opt(proa_tensor *input, proa_ten
     proa_binary_cross_entropy_opt((input), (label),     \
                                   PROA_LITERAL(proa_binary_cross_entropy_opts){._ = 0, __VA_ARGS__})
 
-/* The same of sigmoid(logit); pos_weight (broadcasts to logit) weighs the positive class. */
+/* Binary cross-entropy of sigmoid(logit); pos_weight (broadcasts to logit) weighs the positive class. */
 typedef struct proa_binary_cross_entropy_with_logits_opts {
     char _;
     proa_tensor *weight, *pos_weight;

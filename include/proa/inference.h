@@ -103,15 +103,15 @@ typedef enum proa_config_text {
 typedef enum proa_config_list {
     PROA_CONFIG_PASSES,     /* of the optimizing passes, those that run; names that are no pass are kept, and
                          * ignored. The order is Proa's (docs/programs.md) */
-    PROA_CONFIG_ONEDNN_OPS, /* kept */
+    PROA_CONFIG_ONEDNN_OPS, /* stored without effect */
     PROA_CONFIG_BFLOAT16_OPS,      /* op types that run in bfloat16; empty: all that can */
     PROA_CONFIG_INT8_OPS,          /* op types that run in INT8; empty: all that can */
-    PROA_CONFIG_TENSORRT_EXCLUDED, /* kept */
+    PROA_CONFIG_TENSORRT_EXCLUDED, /* stored without effect */
     PROA_CONFIG_QUANTIZER_OPS,     /* op types that the quantizer quantizes; empty: all that can */
     PROA_CONFIG_LIST_COUNT
 } proa_config_list;
 
-/* A config without a model, with the defaults above. */
+/* A config without a model, with the defaults in PROA_CONFIG_NUMBERS. */
 PROA_API proa_config *proa_config_new(void);
 /* A copy of c, also of one that a predictor was made from; a predictor can be made from the copy. */
 PROA_API proa_config *proa_config_copy(const proa_config *c);
@@ -122,7 +122,7 @@ PROA_API int64_t proa_config_get(const proa_config *c, proa_config_number which)
 /* Sets and reads a string, which is copied. The result is borrowed until it is set again; never NULL. */
 PROA_API proa_status proa_config_set_text(proa_config *c, proa_config_text which, const char *text);
 PROA_API const char *proa_config_get_text(const proa_config *c, proa_config_text which);
-/* The model and its parameters as bytes, which are copied; params NULL: it has none. */
+/* Sets the model and its parameters as bytes, which are copied; params NULL: the model has none. */
 PROA_API proa_status proa_config_set_buffers(proa_config *c, const void *model, size_t model_bytes,
                                              const void *params, size_t params_bytes);
 /* True if proa_config_set_buffers was called: the buffers then take precedence over files. */
@@ -193,29 +193,28 @@ typedef void (*proa_predictor_hook)(const char *op, const char *variable, const 
 PROA_API proa_status proa_predictor_set_hook(proa_predictor *p, proa_predictor_hook hook, void *context);
 /* Releases the tensors of all inputs and outputs. */
 PROA_API proa_status proa_predictor_clear(proa_predictor *p);
-/* Replaces the executor by a new one without plans, and trims cached memory; returns the old arenas'
- * bytes. */
+/* Replaces the executor by one without plans, trims cached memory; returns the old arenas' bytes. */
 PROA_API int64_t proa_predictor_shrink(proa_predictor *p);
-/* Arena bytes, plans cached and plans made, counted since the predictor was made or last shrunk. */
+/* Arena bytes and plans that its executor has, and plans made since it was made or last shrunk. */
 PROA_API proa_executor_stats proa_predictor_get_stats(const proa_predictor *p);
 
 /* ---- handles ---------------------------------------------------------------------------- */
 
-/* Borrowed. */
+/* The name that the model's file gives the input or output. Borrowed: valid as long as the predictor. */
 PROA_API const char *proa_handle_name(const proa_handle *h);
-/* The program's variable: its dtype, and its shape with -1. Borrowed. */
+/* The program's symbolic tensor: the dtype, and the shape, with -1 for unknown dims. Borrowed. */
 PROA_API const proa_tensor *proa_handle_variable(const proa_handle *h);
 /* Returns the rank and writes the shape to dims (PROA_MAX_DIMS numbers): the one that was set, or the
  * tensor's. -1 if there is neither. */
 PROA_API int proa_handle_shape(const proa_handle *h, int64_t *dims);
-/* The tensor's dtype; PROA_NODTYPE before there is one. */
+/* The dtype of the handle's tensor; PROA_NODTYPE while it has none. */
 PROA_API proa_dtype proa_handle_dtype(const proa_handle *h);
 /* Sets an input's shape, which the next copy_in has. Elements copied before stay. */
 PROA_API proa_status proa_handle_reshape(proa_handle *h, proa_ints shape);
 /* Copies elements of that dtype, as many as proa_handle_shape says, to an input. BAD_STATE if that is
  * not known. */
 PROA_API proa_status proa_handle_copy_in(proa_handle *h, const void *data, proa_dtype dtype);
-/* Copies the elements out. WRONG_TYPE unless the tensor has that dtype. */
+/* Copies the tensor's elements, row-major, to `to`. WRONG_TYPE unless the tensor has that dtype. */
 PROA_API proa_status proa_handle_copy_out(const proa_handle *h, void *to, proa_dtype dtype);
 /* The address of an input's memory, of that dtype and the shape that was set, to be filled by the caller;
  * valid until the handle changes its shape or dtype. */
@@ -232,7 +231,7 @@ PROA_API proa_tensor *proa_handle_tensor(const proa_handle *h);
 PROA_API proa_status proa_handle_set_tensor(proa_handle *h, proa_tensor *t);
 /* Sets the sequence offsets (Paddle's LoD) of an input's rows: one list per level, each from 0; copied. */
 PROA_API proa_status proa_handle_set_lod(proa_handle *h, const proa_ints *levels, int64_t n_levels);
-/* Number of levels; level i (an empty list beyond). Borrowed until it is set again, or run. */
+/* Number of LoD levels; offsets of a level (an empty list beyond). Borrowed until set_lod or the next run. */
 PROA_API int64_t proa_handle_lod_levels(const proa_handle *h);
 PROA_API proa_ints proa_handle_lod(const proa_handle *h, int64_t level);
 
@@ -240,10 +239,10 @@ PROA_API proa_ints proa_handle_lod(const proa_handle *h, int64_t level);
 
 /* Predictors of one model, one for each thread. */
 typedef struct proa_pool proa_pool;
-/* size ≥ 1: the first is made from the config, the others are its clones. */
+/* Makes `size` ≥ 1 predictors: index 0 from the config, the others are its clones. */
 PROA_API proa_pool *proa_pool_new(proa_config *c, int64_t size);
 PROA_API void proa_pool_free(proa_pool *pool); /* accepts NULL */
-/* Borrowed; OUT_OF_RANGE beyond the size. */
+/* Predictor i of the pool, borrowed: valid as long as the pool. OUT_OF_RANGE beyond its size. */
 PROA_API proa_predictor *proa_pool_at(const proa_pool *pool, int64_t i);
 
 #ifdef __cplusplus

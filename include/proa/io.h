@@ -21,9 +21,9 @@ extern "C" {
  * processes may write one path: each has a temporary of its own, and the last to commit leaves a whole file.
  * A killed process leaves its temporary (path + ".proa-part"), which the next save to that path removes. */
 typedef struct proa_writer proa_writer;
-/* IO: the file cannot be made. */
+/* Begins to write `path`. NULL and IO: the file or its temporary cannot be created. */
 PROA_API proa_writer *proa_writer_open(const char *path);
-/* After an error, all later calls return that error, too. */
+/* Appends bytes to the temporary. After an error all later calls return that error, too. */
 PROA_API proa_status proa_writer_put(proa_writer *w, const void *data, size_t bytes) PROA_MUST_CHECK;
 /* Ends the writer: commit renames the temporary to path, abort removes it. Also after an error. */
 PROA_API proa_status proa_writer_commit(proa_writer *w) PROA_MUST_CHECK;
@@ -42,7 +42,7 @@ PROA_API proa_status proa_program_save(const proa_program *p, const char *prefix
 PROA_API proa_program *proa_program_load(const char *path);
 /* The program in one file and its parameters in another, of any names; params NULL: it has none. */
 PROA_API proa_program *proa_program_load_files(const char *model, const char *params);
-/* The same from memory; params NULL: the program has none. Nothing of the buffers is kept. */
+/* A program and its parameters from memory; params NULL: it has none. The buffers are copied. */
 PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_bytes, const void *params,
                                                 size_t params_bytes);
 
@@ -51,11 +51,11 @@ PROA_API proa_program *proa_program_load_memory(const void *model, size_t model_
 PROA_API proa_status proa_program_encode(const proa_program *p, bool plain,
                                          proa_status (*put)(const void *data, size_t bytes, void *context),
                                          void *context) PROA_MUST_CHECK;
-/* The program that such bytes hold; its persistable variables have no values yet. Without feed ops, the
- * variables that Paddle calls data are its inputs. */
+/* Makes a program from the bytes of proa_program_encode; its persistable variables have no values yet.
+ * Without feed ops, the variables that Paddle calls data are its inputs. */
 PROA_API proa_program *proa_program_decode(const void *model, size_t bytes);
 
-/* An op as Paddle's format spells it. Borrowed, for the length of one call. */
+/* An op in Paddle's format: slots of variable names, attributes, type. Borrowed for one call. */
 typedef struct proa_op_slot {
     const char *name; /* slot name, as "X" */
     int64_t count;
@@ -117,7 +117,7 @@ PROA_API proa_status proa_export(proa_layer *layer, const char *prefix, proa_inp
 
 /* One tensor as Paddle's binary stream (paddle.save(…, use_binary_format=True)). */
 PROA_API proa_status proa_tensor_save(const proa_tensor *t, const char *path) PROA_MUST_CHECK;
-/* New. NO_FILE, CORRUPT or IO when it cannot be read. */
+/* Reads such a file into a new tensor. NO_FILE, CORRUPT or IO when it cannot be read. */
 PROA_API proa_tensor *proa_tensor_load(const char *path);
 PROA_API proa_tensor *proa_tensor_load_memory(const void *data, size_t bytes);
 
@@ -137,7 +137,7 @@ typedef struct proa_state {
     struct proa__hash_map *index; /* hash map from name to 1 + index in items */
 } proa_state;
 
-/* An empty one. */
+/* A new state without items; free it with proa_state_free. */
 PROA_API proa_state *proa_state_new(void);
 PROA_API void proa_state_free(proa_state *s); /* accepts NULL */
 /* Adds an item, or replaces the one of that name. The tensor is kept, not copied; the bytes are copied. */
@@ -149,7 +149,7 @@ PROA_API proa_status proa_state_put_float(proa_state *s, const char *name, doubl
 PROA_API const proa_state_item *proa_state_find(const proa_state *s, const char *name);
 /* The tensor of that name; NOT_FOUND if none. Borrowed. */
 PROA_API proa_tensor *proa_state_get(const proa_state *s, const char *name);
-/* Copies exactly `bytes` bytes; NOT_FOUND or CORRUPT otherwise. */
+/* Copies the bytes of that name; NOT_FOUND if none, CORRUPT unless they are exactly `bytes` long. */
 PROA_API proa_status proa_state_get_bytes(const proa_state *s, const char *name, void *to, size_t bytes);
 PROA_API proa_status proa_state_get_int(const proa_state *s, const char *name, int64_t *to);
 PROA_API proa_status proa_state_get_float(const proa_state *s, const char *name, double *to);

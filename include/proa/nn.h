@@ -14,7 +14,7 @@ extern "C" {
 
 typedef struct proa_layer proa_layer;
 
-/* One (name, tensor) of a layer: a trainable parameter or a buffer (running statistics). */
+/* A trainable parameter of a layer, or a buffer (running statistics), with its name. */
 typedef struct proa_parameter {
     char *name;          /* within its layer: "weight" */
     proa_tensor *tensor; /* kept */
@@ -156,11 +156,11 @@ typedef struct proa_norm_layer_opts {
 /* (x − mean) / √(variance + epsilon) · weight + bias. Batch norm: over N and … of [N, C, …]; in inference
  * mode by its buffers, which move as r ← momentum · r + (1 − momentum) · of the batch. */
 PROA_API proa_layer *proa_batch_norm_layer_opt(int64_t channels, proa_norm_layer_opts opts);
-/* Over the last dim of [..., features]. */
+/* Layer norm: mean and variance over the last dim of [..., features]. */
 PROA_API proa_layer *proa_layer_norm_layer_opt(int64_t features, proa_norm_layer_opts opts);
-/* Over each group of channels of one sample of [N, C, …]; groups divides channels. */
+/* Group norm: over each group of channels of one sample of [N, C, …]; groups divides channels. */
 PROA_API proa_layer *proa_group_norm_layer_opt(int64_t groups, int64_t channels, proa_norm_layer_opts opts);
-/* Over each channel of one sample of [N, C, …]. */
+/* Instance norm: over each channel of one sample of [N, C, …]. */
 PROA_API proa_layer *proa_instance_norm_layer_opt(int64_t channels, proa_norm_layer_opts opts);
 #define PROA_X_norm_layer_(fn, n, ...) fn((n), PROA_LITERAL(proa_norm_layer_opts){._ = 0, __VA_ARGS__})
 #define proa_batch_norm_layer(...) PROA_X_norm_layer_(proa_batch_norm_layer_opt, __VA_ARGS__, )
@@ -170,7 +170,7 @@ PROA_API proa_layer *proa_instance_norm_layer_opt(int64_t channels, proa_norm_la
 #define PROA_X_group_norm_layer_(groups, channels, ...) \
     proa_group_norm_layer_opt((groups), (channels), PROA_LITERAL(proa_norm_layer_opts){._ = 0, __VA_ARGS__})
 
-/* One op each, of the same name: proa/ops.h has the formulas. */
+/* Layers of one op each, relu to softmax: proa/ops.h has the formulas. */
 PROA_API proa_layer *proa_relu_layer(void);
 PROA_API proa_layer *proa_gelu_layer(void);
 PROA_API proa_layer *proa_sigmoid_layer(void);
@@ -232,7 +232,7 @@ typedef struct proa_transformer_layer_opts {
     bool norm_first; /* pre-norm */
     bool relu;       /* instead of GELU */
 } proa_transformer_layer_opts;
-/* One block: attention and feed-forward, each with residual and layer norm. */
+/* One encoder block: self-attention and feed-forward, each with residual and layer norm. */
 PROA_API proa_layer *proa_transformer_layer_opt(int64_t features, int64_t heads, int64_t feed_forward,
                                                 proa_transformer_layer_opts opts);
 #define proa_transformer_layer(...) PROA_X_transformer_layer_(__VA_ARGS__, )

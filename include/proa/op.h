@@ -204,7 +204,7 @@ typedef proa_status (*proa_door_fn)(proa_call *call);
 PROA_API void proa_door_install(proa_door door, proa_door_fn fn);
 /* Opens or closes a door for this thread; returns whether it was open. */
 PROA_API bool proa_door_set(proa_door door, bool open);
-/* Whether it is open for this thread. */
+/* Whether the door is open for this thread. */
 PROA_API bool proa_door_is_open(proa_door door);
 /* Sends a call through the doors, outermost first. */
 PROA_API proa_status proa_call_op(const proa_op *op, void *args);
@@ -246,13 +246,13 @@ static inline proa_tensors *proa_field_tensors(const proa_field *f, const void *
 /* PROA_KERNEL(relu_cpu, relu) { body }: defines kernel relu_cpu of op relu; the body sees
  * `const proa_relu_args *a` and `proa_run *run`, and returns a status. */
 #define PROA_KERNEL(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, false, NULL)
-/* The same for a kernel that reads and writes elements only through core's copies and fills (proa__copy,
+/* PROA_KERNEL for a kernel that reads and writes elements only through core's copies and fills (proa__copy,
  * proa__copy_window, proa__fill_window, proa_copy_in): every device has those, so it runs on all. */
 #define PROA_KERNEL_ANYWHERE(kernel, op) PROA_KERNEL_OF(kernel, op, NULL, NULL, true, NULL)
-/* With prepare(const void *args, void **state) and release(void *state). */
+/* PROA_KERNEL with prepare(const void *args, void **state) and release(void *state). */
 #define PROA_KERNEL_PREPARED(kernel, op, prepare_fn, release_fn) \
     PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, NULL)
-/* The same for a kernel that takes blocked operands. */
+/* PROA_KERNEL_PREPARED for a kernel that takes blocked operands; format_fn: proa_kernel.format. */
 #define PROA_KERNEL_BLOCKED(kernel, op, prepare_fn, release_fn, format_fn) \
     PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, false, format_fn)
 #define PROA_KERNEL_OF(kernel, op, prepare_fn, release_fn, anywhere, format_fn)     \

@@ -63,7 +63,7 @@ PROA_API proa_status proa_add_group_opt(proa_optimizer *opt, proa_tensors params
 
 /* Clips, updates the parameters that have gradients, and drops the gradients. */
 PROA_API proa_status proa_step(proa_optimizer *opt);
-/* proa_step without dropping the gradients. */
+/* Clips and updates like proa_step, but leaves the gradients in place. */
 PROA_API proa_status proa_step_keep(proa_optimizer *opt);
 /* Drops the gradients of all its parameters. */
 PROA_API void proa_clear_grads(proa_optimizer *opt);
@@ -79,7 +79,7 @@ PROA_API proa_named_list proa_optimizer_state(proa_optimizer *opt);
  * Paddle's classes of paddle.optimizer.lr, in closed form, each with its formula in proa/ops/schedules.h. e,
  * from 0, counts the calls of proa_schedule_step: one an epoch or one a step, as you like. NULL and
  * INVALID_ARGUMENT for a negative rate, or a length below 1. */
-/* e + 1. */
+/* Increments e: the next epoch or step. */
 PROA_API void proa_schedule_step(proa_schedule *s);
 /* The learning rate at e. */
 PROA_API double proa_schedule_lr(const proa_schedule *s);

@@ -13,7 +13,7 @@ extern "C" {
 PROA_API proa_status proa_profile_start(void);
 /* Ends recording; its data stay until the next start. Does nothing when it is off. */
 PROA_API proa_status proa_profile_stop(void);
-/* Whether it is recording. */
+/* Whether the profiler is recording. */
 PROA_API bool proa_profile_is_on(void);
 
 /* A user-defined interval in the profile, beside the ops: begin returns the start that end takes (0 while the

@@ -32,7 +32,7 @@ PROA_API proa_status proa_program_prune(proa_program *p);
 /* Removes every op that no output needs, even if it writes a persistable variable: leaves a program for
  * inference. */
 PROA_API proa_status proa_program_trim(proa_program *p);
-/* One line an op, for people. */
+/* Prints the program as text, one line an op. */
 PROA_API proa_status proa_program_print(const proa_program *p, FILE *to);
 /* Numbers of inputs and of outputs; 0 for NULL. */
 PROA_API int64_t proa_program_input_count(const proa_program *p);
@@ -189,8 +189,8 @@ PROA_API proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn bod
 
 /* A captured function that is one node of the eager tape: its backward is a captured program as well. */
 typedef struct proa_compiled proa_compiled;
-/* Bytes of the largest arenas; plans in the cache (at most FLAGS_kept_plans per executor); plans made so
- * far. */
+/* arena_bytes: bytes of the largest arenas; plans: those in the cache (at most FLAGS_kept_plans per
+ * executor); plans_made: since the executor was made. */
 typedef struct proa_executor_stats {
     int64_t arena_bytes, plans, plans_made;
 } proa_executor_stats;
@@ -232,7 +232,7 @@ PROA_API proa_status proa_program_optimize(proa_program *p, const char *passes, 
 /* An executor on a private, optimized copy of p as it is now. */
 PROA_API proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts);
 PROA_API void proa_executor_free(proa_executor *e); /* accepts NULL */
-/* inputs in the program's order; result: new tensors, in its output order. */
+/* Runs the program. inputs: in its order; result: new tensors, in the order of its outputs. */
 PROA_API proa_tensors proa_executor_run(proa_executor *e, proa_tensors inputs);
 PROA_API proa_executor_stats proa_executor_get_stats(const proa_executor *e);
 

@@ -101,7 +101,7 @@ PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, pr
 PROA_API proa_status proa_wire_op(proa_wire_writer *w, const char *type);
 /* Writes a whole op: form number `form` of an op's forms, with its slots and attributes. */
 PROA_API proa_status proa_wire_put_form(proa_wire_writer *w, const proa_op *op, int form, const void *args);
-/* PROA_NONE writes an empty slot. */
+/* Writes t's variable to an input slot of the op; PROA_NONE writes an empty slot. */
 PROA_API proa_status proa_wire_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t);
 /* An input that is one number: writes a constant op before the op, and its result as the input. */
 PROA_API proa_status proa_wire_put_number(proa_wire_writer *w, const char *slot, int64_t v);

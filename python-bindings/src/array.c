@@ -28,7 +28,7 @@ static PyObject *on_host(PyObject *self)
  * no buffer protocol: NumPy would then share its memory, and writes would bypass version counters and
  * gradients. */
 typedef struct py_memory {
-    PyObject_HEAD PyObject *tensor; /* with its elements in host memory */
+    PyObject_HEAD PyObject *tensor; /* owned: the Tensor, or its copy in host memory */
     proa_tensor *share;             /* kept: no optimizer moves its memory; NULL for a variable */
 } py_memory;
 
@@ -258,7 +258,7 @@ typedef struct py_nest {
     int64_t shape[PROA_MAX_DIMS];
     int ndim;
     proa_dtype dtype; /* widest kind of number so far: BOOL, I64, F32 (any float), C64 */
-    bool plain;       /* rectangular, and numbers alone */
+    bool plain;       /* rectangular, and its entries are Python numbers */
 } py_nest;
 
 static bool is_list(PyObject *obj) { return PyList_Check(obj) || PyTuple_Check(obj); }
@@ -419,7 +419,8 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *devi
     return t ? proa_to_device(t, device ? device : proa_get_device()) : NULL;
 }
 
-/* to_tensor(data, dtype=None, place=None, stop_gradient=True) */
+/* to_tensor(data, dtype=None, place=None, stop_gradient=True): a new Tensor with a copy of data (numbers,
+ * nested lists, arrays, a Tensor). dtype None: the data's, for Python floats the default dtype. */
 static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
@@ -487,12 +488,13 @@ static void dl_delete(dl_managed *self)
 
 static void dl_capsule_free(PyObject *capsule)
 {
-    if (!PyCapsule_IsValid(capsule, "dltensor")) return; /* consumed */
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return; /* a consumer renamed and owns it */
     dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
     if (m) m->deleter(m);
 }
 
-/* to_dlpack(tensor): a capsule on the tensor's memory. */
+/* to_dlpack(tensor): a DLPack capsule on the CPU tensor's memory, which it keeps alive until it is consumed
+ * or freed. */
 static PyObject *to_dlpack(PyObject *module, PyObject *obj)
 {
     (void)module;

@@ -64,7 +64,8 @@ PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_
     Py_RETURN_NONE;
 }
 
-/* backward(tensors, grads=None, retain_graph=False) */
+/* backward(tensors, grads=None, retain_graph=False): adds to the gradients of leaves; grads: a list with None
+ * for ones. Returns None. */
 static PyObject *backward(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -78,7 +79,8 @@ static PyObject *backward(PyObject *module, PyObject *args)
     return py_run_backward(out, g, retain);
 }
 
-/* grad(outputs, inputs, grads=None, retain_graph=False, create_graph=False, allow_unused=False) */
+/* grad(outputs, inputs, grads=None, retain_graph=False, create_graph=False, allow_unused=False) → one Tensor
+ * an input; None, with allow_unused, for an input that is not reached. Leaves get no gradient. */
 static PyObject *grad(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
@@ -144,7 +146,8 @@ static bool is_hook_call(const char *who, PyObject *const *args, Py_ssize_t n)
     return false;
 }
 
-/* register_hook(tensor, fn) -> id */
+/* register_hook(tensor, fn) → id for remove_hook. fn(gradient) is called in backward and returns the gradient
+ * to go on with, or None to keep it. */
 static PyObject *register_hook(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
@@ -161,7 +164,7 @@ static PyObject *register_hook(PyObject *module, PyObject *const *args, Py_ssize
     return py_raise();
 }
 
-/* remove_hook(tensor, id) -> bool */
+/* remove_hook(tensor, id) → False if the tensor has no hook of that id. */
 static PyObject *remove_hook(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
@@ -369,7 +372,8 @@ static const char token_name[] = "proa.autocast";
 
 static void free_token(PyObject *token) { PyMem_Free(PyCapsule_GetPointer(token, token_name)); }
 
-/* autocast_enter(level, dtype, white=None, black=None) -> token; level 0, 1 or 2 */
+/* autocast_enter(level, dtype, white=None, black=None) → token for autocast_leave. level: 0 (off), 1 or 2;
+ * white, black: names of ops to run in dtype, in float32. */
 static PyObject *autocast_enter(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,4 +1,5 @@
-/* Python class and key functions over the AES ciphers of proa/cipher.h. Uses ext.h. */
+/* The class Cipher over the AES ciphers of proa/cipher.h, and make_key, which makes random keys. Uses
+ * ext.h. */
 #include "ext.h"
 
 #include <proa/cipher.h>
@@ -71,7 +72,7 @@ PyTypeObject py_cipher_type = {
     .tp_new = cipher_new,
 };
 
-/* make_key(bytes) */
+/* make_key(n) → n random bytes: 16, 24 or 32. */
 static PyObject *make_key(PyObject *module, PyObject *arg)
 {
     (void)module;

@@ -20,7 +20,7 @@ static const struct {
 };
 enum { FATAL = sizeof fatal / sizeof *fatal, STACK = 64 << 10 };
 
-static struct sigaction before[FATAL]; /* dispositions before ours */
+static struct sigaction before[FATAL]; /* signal dispositions before install, in the order of `fatal` */
 static bool installed;
 static volatile sig_atomic_t reporting;
 static char own_stack[STACK]; /* alternate stack of the installing thread, for stack overflows */

@@ -9,7 +9,8 @@ static const char group_name[] = "proa.group", task_name[] = "proa.task", reduce
 
 /* ---- joining --------------------------------------------------------------------------- */
 
-/* dist_start(store, job, rank, size, timeout, interface): size 0 reads the environment */
+/* dist_start(store, job, rank, size, timeout, interface): joins the job as a rank; returns when all ranks
+ * have joined. size 0: rank and size from the environment. timeout: seconds */
 static PyObject *dist_start(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -209,8 +210,8 @@ static void free_reducer(PyObject *capsule)
     PyEval_RestoreThread(state);
 }
 
-/* reducer_new(parameters, group, bucket_bytes, last_bucket_bytes, sparse): sparse: one bool a parameter, true
- * for SelectedRows gradients */
+/* reducer_new(parameters, group, bucket_bytes, last_bucket_bytes, sparse) → a capsule that averages the
+ * gradients in backward until it is freed. sparse: one bool a parameter, true for SelectedRows gradients */
 static PyObject *reducer_new(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -228,7 +229,7 @@ static PyObject *reducer_new(PyObject *module, PyObject *args)
     return r ? PyCapsule_New(r, reducer_name, free_reducer) : py_raise();
 }
 
-/* reducer_sync(reducer, on): whether backward exchanges gradients */
+/* reducer_sync(reducer, on): sets whether backward exchanges gradients */
 static PyObject *reducer_sync(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -245,7 +246,7 @@ static PyObject *reducer_sync(PyObject *module, PyObject *args)
 
 static void free_shard(PyObject *capsule) { proa_shard_free(PyCapsule_GetPointer(capsule, shard_name)); }
 
-/* shard_new(parameter, group): (shard, slice) */
+/* shard_new(parameter, group) → (capsule of the shard, this rank's slice as a Tensor) */
 static PyObject *shard_new(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -264,7 +265,7 @@ static PyObject *shard_new(PyObject *module, PyObject *args)
     return slice ? Py_BuildValue("NN", capsule, slice) : (Py_DECREF(capsule), NULL);
 }
 
-/* shard_release(shard): whether the whole parameter is freed */
+/* shard_release(shard) → whether the memory of the whole parameter is freed */
 static PyObject *shard_release(PyObject *module, PyObject *capsule)
 {
     (void)module;

@@ -17,7 +17,9 @@ static void executor_dealloc(PyObject *self)
     PyObject_Free(self);
 }
 
-/* Executor(program, inputs=None, outputs=None, prune=False, frozen=False, passes=None) */
+/* Executor(program, inputs=None, outputs=None, prune=False, frozen=False, passes=None): an executor on a
+ * private, optimized copy of the program; inputs, outputs: variables to feed and fetch, None: the
+ * program's. */
 static PyObject *executor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"program", "inputs", "outputs", "prune", "frozen", "passes", NULL};
@@ -114,7 +116,8 @@ static PyObject *wrap_compiled(proa_compiled *compiled, PyObject *source)
     return (PyObject *)self;
 }
 
-/* compile(fn, specs, training) */
+/* compile(fn, specs, training=False) → Compiled: fn captured for inputs of these specs [(name, shape,
+ * dtype)]; training: with a captured backward. */
 static PyObject *compile(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"fn", "specs", "training", NULL};
@@ -199,7 +202,8 @@ static proa_tensors call_second(proa_tensors inputs, void *context)
     return py_call_back(inputs, ((functions *)context)->second);
 }
 
-/* cond(pred, true_fn, false_fn) */
+/* cond(pred, true_fn, false_fn) → list of the Tensors that the chosen function returns; an op with two blocks
+ * if pred is a program's variable. */
 static PyObject *cond(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -211,7 +215,8 @@ static PyObject *cond(PyObject *module, PyObject *args)
     return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise_callback();
 }
 
-/* while_loop(cond_fn, body_fn, vars) */
+/* while_loop(cond_fn, body_fn, vars) → list of the last Tensors of the loop variables. cond_fn(*vars) returns
+ * one bool; body_fn(*vars) returns the next vars. */
 static PyObject *while_loop(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -50,12 +50,12 @@ PyObject *py_none_or_raise(proa_status status);
 PyObject *py_with_path(PyObject *path, proa_status (*call)(const char *path, void *context), void *context);
 /* A new object that keeps t; NULL with an exception when t is NULL; None for PROA_NONE. */
 PyObject *py_wrap(proa_tensor *t);
-/* As py_wrap, but takes the current scope's reference: for a result that nothing else in the scope uses. */
+/* py_wrap that takes over the scope's reference: for a result that nothing else in the scope uses. */
 PyObject *py_wrap_new(proa_tensor *t);
-/* A list of such objects. */
+/* A new list of py_wrap's objects for the tensors. */
 PyObject *py_from_tensors(proa_tensors list);
 
-/* Elements of an input from which a call releases the GIL. */
+/* A call whose input has at least this many elements releases the GIL. */
 #define PY_LONG_WORK 65536 /* elements */
 static inline bool py_is_long(const proa_tensor *t) { return t && t->numel >= PY_LONG_WORK; }
 

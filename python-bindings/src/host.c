@@ -6,7 +6,7 @@
 
 typedef struct host_args {
     proa_tensors x;
-    int64_t id;     /* of the functions */
+    int64_t id;     /* index of the Python functions in `functions` */
     proa_ints outs; /* for each output: dtype, rank, dims */
     proa_tensors out;
 } host_args;
@@ -16,8 +16,8 @@ typedef struct host_metas {
 } host_metas;
 
 typedef struct host_grads {
-    proa_tensors d_out; /* given */
-    proa_tensors d_x;   /* to make if want_x; as long as x */
+    proa_tensors d_out; /* gradients of the outputs, inputs of the gradient op */
+    proa_tensors d_x;   /* gradients to make if want_x; as many as x */
     bool want_x;
 } host_grads;
 

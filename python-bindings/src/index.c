@@ -65,7 +65,7 @@ static bool add_int(py_key *k, const proa_tensor *x, PyObject *item)
 {
     if (k->source >= x->ndim) return too_many(x);
     Py_ssize_t i = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1, n = (Py_ssize_t)x->shape[k->source];
-    if (i == -1) { /* perhaps: another kind of integer, one that is too large */
+    if (i == -1) { /* −1 itself, no exact int, or too large: the slow path tells which */
         PyErr_Clear();
         i = PyNumber_AsSsize_t(item, PyExc_IndexError);
         if (i == -1 && PyErr_Occurred()) return false;

@@ -75,7 +75,7 @@ static PyObject *config_copy(PyObject *self, PyObject *unused)
     return wrap_config(proa_config_copy(config_of(self)));
 }
 
-/* set(name, int or text) */
+/* set(name, value): sets a number (value an int) or a text of the config, by the names of PROA_CONFIG_*. */
 static PyObject *config_set(PyObject *self, PyObject *args)
 {
     const char *name;
@@ -124,7 +124,7 @@ static PyObject *config_has_buffers(PyObject *self, PyObject *unused)
     return PyBool_FromLong(proa_config_has_buffers(config_of(self)));
 }
 
-/* names(list) */
+/* names(list) → the names in one of the config's lists (PROA_CONFIG_PASSES is "PASSES"). */
 static PyObject *config_names(PyObject *self, PyObject *arg)
 {
     const char *list = PyUnicode_AsUTF8(arg), *name;
@@ -139,7 +139,7 @@ static PyObject *config_names(PyObject *self, PyObject *arg)
     return names;
 }
 
-/* set_names(list, names) */
+/* set_names(list, names): replaces the contents of one of the config's lists. */
 static PyObject *config_set_names(PyObject *self, PyObject *args)
 {
     const char *list;
@@ -454,7 +454,7 @@ static PyObject *predictor_run(PyObject *self, PyObject *unused)
         PyEval_RestoreThread(state);
     }
     p->busy = false;
-    if (PyErr_Occurred()) { /* in the hook */
+    if (PyErr_Occurred()) { /* an exception of the hook, which the run raises */
         proa_clear_error();
         return NULL;
     }
@@ -464,7 +464,7 @@ static PyObject *predictor_run(PyObject *self, PyObject *unused)
 static void call_hook(const char *op, const char *variable, const proa_tensor *value, void *context)
 {
     py_predictor *p = context;
-    if (PyErr_Occurred()) return; /* the first one stands */
+    if (PyErr_Occurred()) return; /* after the hook's first exception it is not called again in this run */
     PROA_SCOPED;
     /* copied, as the memory is reused by the next op */
     proa_tensor *copy = proa_is_contiguous(value)
@@ -479,7 +479,8 @@ static void call_hook(const char *op, const char *variable, const proa_tensor *v
     Py_XDECREF(result);
 }
 
-/* set_hook(callable or None) */
+/* set_hook(hook): calls hook(op type, variable's name, copy of the Tensor) for every output of an op; None:
+ * removes it. */
 static PyObject *predictor_set_hook(PyObject *self, PyObject *hook)
 {
     py_predictor *p = (py_predictor *)self;
@@ -503,7 +504,7 @@ static PyObject *predictor_shrink(PyObject *self, PyObject *unused)
     return proa_error() == PROA_OK ? PyLong_FromLongLong(bytes) : raise_error();
 }
 
-/* The ops of the optimized program's root block. */
+/* ops() → types of the ops in the optimized program's root block, in order. */
 static PyObject *predictor_ops(PyObject *self, PyObject *unused)
 {
     (void)unused;

@@ -6,7 +6,8 @@
 
 enum { REGISTRIES = 3, DICTS = 5 };
 
-/* parameters, sublayers, buffers; hooks before and after forward. NULL until Layer.__init__ ran. */
+/* Dicts of a layer, in order: parameters, sublayers, buffers; hooks before and after forward. NULL until
+ * Layer.__init__ ran. */
 typedef struct py_layer {
     PyObject_HEAD PyObject *dict[DICTS];
 } py_layer;

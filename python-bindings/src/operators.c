@@ -113,11 +113,11 @@ static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
     proa_tensor *x = py_tensor_of(mine ? a : b);
     double number = v.kind == PROA_SCALAR_FLOAT ? v.f : (double)v.i;
     bool exact = v.kind == PROA_SCALAR_FLOAT || (v.i > -(1LL << 53) && v.i < 1LL << 53);
-    bool wide = x->dtype == PROA_I64 && v.kind == PROA_SCALAR_INT; /* int64 maths is exact: no doubles */
+    bool wide = x->dtype == PROA_I64 && v.kind == PROA_SCALAR_INT; /* int64 stays exact: no doubles */
     if (!exact || wide) return 0;
     PROA_SCOPED;
     bool truth = x->dtype == PROA_BOOL, whole = v.kind == PROA_SCALAR_INT && op != '/';
-    if (truth && whole) x = proa_cast(x, PROA_F32); /* the outcome's truth */
+    if (truth && whole) x = proa_cast(x, PROA_F32); /* computed in float32, cast back to bool below */
     if (x && is_whole(x) && (v.kind == PROA_SCALAR_FLOAT || op == '/')) x = proa_cast(x, PROA_F32);
     if (!x) return py_raise(), -1;
     double scale = op == '*' ? number : op == '/' ? 1 / number : op == '-' && !mine ? -1 : 1;

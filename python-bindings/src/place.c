@@ -228,7 +228,8 @@ static PyObject *load_devices(PyObject *module, PyObject *arg)
     return n < 0 ? py_raise() : PyLong_FromLong(n);
 }
 
-/* to_device(tensor, device) */
+/* to_device(tensor, device) → a copy on the device through which gradients flow; the tensor itself if it is
+ * there. */
 static PyObject *to_device(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -169,14 +169,15 @@ static PyObject *pipeline_schedule(PyObject *module, PyObject *args)
     return list;
 }
 
-/* The three dicts that a function of plans is given. */
+/* The model and the machine of a function of plans, read from dicts. */
 typedef struct plan_args {
     proa_plan_model model;
     proa_plan_layer *chain; /* the model's; PyMem_Free frees it */
     proa_plan_machine machine;
 } plan_args;
 
-/* Reads (model, what, machine); what is a struct of these fields, which begins as zeros. */
+/* Reads a call's three dicts: model and machine into `given`, the one between, called `what` in errors, into
+ * the struct `to` by `fields`. `to` must be zeroed. */
 static bool read_args(PyObject *args, const char *format, const char *what, const field *fields, void *to,
                       plan_args *given)
 {

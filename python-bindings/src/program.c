@@ -7,7 +7,7 @@
 
 typedef struct py_program {
     PyObject_HEAD proa_program *program;
-    PyObject *owner;         /* who frees the program; NULL: this object */
+    PyObject *owner;         /* owned: the object that frees the program; NULL: this object does */
     proa_executor *executor; /* of run(), made at first use */
     uint64_t version;        /* of the program that `executor` was made for */
 } py_program;
@@ -177,7 +177,8 @@ PyObject *py_raise_callback(void)
     return NULL;
 }
 
-/* capture(fn, [(name, shape, dtype), …]) */
+/* capture(fn, [(name, shape, dtype), …]) → Program of the ops that fn calls on symbolic inputs of these
+ * specs. */
 static PyObject *capture(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -498,7 +499,8 @@ static PyObject *program_ops(PyObject *self, PyObject *arg)
     return list_block(self, arg, proa_program_op_count, one_op);
 }
 
-/* gradients(targets, inputs, target_grads=None, no_grad=None) */
+/* gradients(targets, inputs, target_grads=None, no_grad=None) → one variable an input, None where no gradient
+ * arrives; appends the ops that compute them. target_grads None: ones; no_grad: variables to stop at. */
 static PyObject *program_gradients(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"targets", "inputs", "target_grads", "no_grad", NULL};
@@ -547,7 +549,8 @@ static PyObject *get_version(PyObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(proa_program_version(self_of(self)));
 }
 
-/* optimize(passes=None, frozen=False) */
+/* optimize(passes=None, frozen=False): runs passes on the program itself: names joined by commas, None: all
+ * that apply. frozen: parameters are constants. */
 static PyObject *program_optimize(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"passes", "frozen", NULL};

@@ -9,7 +9,8 @@ static bool is_tensor(const char *who, PyObject *obj)
     return false;
 }
 
-/* rows_new(index, values, height) */
+/* rows_new(index, values, height) → a SelectedRows Tensor on the memory of values, of a table of `height`
+ * rows; index: row number of each of values' rows. */
 static PyObject *rows_new(PyObject *module, PyObject *args)
 {
     (void)module;

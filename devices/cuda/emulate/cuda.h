@@ -43,8 +43,8 @@ bool emulate_keep(std::function<void()> run);
 /* Queues work between processes on a stream: `step` is called until it returns true, when the host waits or
  * asks for an event behind it. */
 void emulate_poll(void *stream, std::function<bool()> step);
-/* Does all that is queued but for work between processes: what calls of the driver wait for that free
- * something. */
+/* Runs all queued work except that between processes, as the driver's functions that free memory
+ * must. */
 void emulate_finish();
 void emulate_warp_barrier(unsigned line);
 /* Bit mask of the warp's live lanes that provided the same value. */

@@ -25,7 +25,7 @@
 namespace paddle
 {
 
-/* Elements of 16 bits, as they are stored. */
+/* A float16 element as its 16 bits, without arithmetic. */
 struct float16 {
     uint16_t x;
 };
@@ -45,7 +45,7 @@ inline void check()
     throw std::runtime_error(message);
 }
 
-/* Forgets what an earlier call of the C interface left, so that this one runs. */
+/* Clears the error that an earlier call of the C interface left, so that this one runs. */
 inline void begin() { proa_clear_error(); }
 
 inline std::vector<int64_t> shape_of(const proa_tensor *t)
@@ -130,7 +130,7 @@ inline int GetNumBytesOfDataType(DataType dtype)
 }
 
 inline std::string GetVersion() { return std::string("version: ") + proa_version() + "\n"; }
-/* Paddle's own flags mean nothing here. */
+/* Does nothing: Proa has none of Paddle's flags. */
 inline void UpdateDllFlag(const char *, const char *) {}
 inline std::tuple<int, int, int> GetTrtCompileVersion() { return std::make_tuple(0, 0, 0); }
 inline std::tuple<int, int, int> GetTrtRuntimeVersion() { return std::make_tuple(0, 0, 0); }
@@ -166,7 +166,7 @@ class Tensor
         paddle::proa_detail::check();
     }
 
-    /* Copies, and then calls the function: nothing runs beside the caller. */
+    /* Copies the elements to data, then calls callback(parameter), both on the calling thread. */
     template <typename T> void CopyToCpuAsync(T *data, void (*callback)(void *), void *parameter) const
     {
         CopyToCpu(data);
@@ -180,7 +180,7 @@ class Tensor
 
     template <typename T> T *mutable_data(PlaceType place)
     {
-        (void)place; /* the predictor's */
+        (void)place; /* ignored: data are on the predictor's device */
         start();
         T *at = static_cast<T *>(proa_handle_mutable(handle_, detail::dtype_of<T>::value()));
         paddle::proa_detail::check();
@@ -450,7 +450,7 @@ class AnalysisConfig
     int gpu_device_id() const { return use_gpu() ? std::atoi(proa_config_device(config_.get()) + 4) : 0; }
     float fraction_of_gpu_memory_for_pool() const { return 0; }
 
-    /* Engines that there are not: said on stderr, and the model runs natively. */
+    /* Engines that Proa lacks: says so on stderr, and the model runs natively. */
     template <typename... Args> void EnableTensorRtEngine(Args...) { absent("TensorRT"); }
     template <typename... Args> void EnableTensorRtDLA(Args...)
     {

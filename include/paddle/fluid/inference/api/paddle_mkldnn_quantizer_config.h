@@ -17,7 +17,7 @@ namespace paddle
 
 enum class ScaleAlgo { NONE, MAX, MAX_CH, MAX_CH_T, MAX_CH_GRU, KL };
 
-/* Writes through to the config that it came from. */
+/* A view of an AnalysisConfig's quantizer: setters change that config, which must outlive it. */
 struct MkldnnQuantizerConfig {
     explicit MkldnnQuantizerConfig(proa_config *config) : config_(config) {}
 
@@ -56,7 +56,7 @@ struct MkldnnQuantizerConfig {
             types.insert(proa_config_name(config_, PROA_CONFIG_QUANTIZER_OPS, i));
         return types;
     }
-    /* Of activations. Weights have one scale a channel, by their largest magnitude. */
+    /* The algorithm for scales of activations; weights have one scale a channel, their largest magnitude. */
     void SetDefaultScaleAlgo(ScaleAlgo algo)
     {
         proa_config_set(config_, PROA_CONFIG_QUANTIZER_ALGO,

@@ -29,7 +29,7 @@ PADDLE_CAPI_EXPORT extern void PD_ConfigSetModelBuffer(__pd_keep PD_Config *conf
                                                        size_t params_buffer_size);
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigModelFromMemory(__pd_keep PD_Config *config);
 
-/* The value that was set, "" if none. Borrowed until it is set again. */
+/* The file or folder that was set, "" if none. Borrowed until it is set again. */
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetModelDir(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetProgFile(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern const char *PD_ConfigGetParamsFile(__pd_keep PD_Config *config);
@@ -39,7 +39,7 @@ PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrOptim(__pd_keep PD_Config *confi
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigIrOptim(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSwitchIrDebug(__pd_keep PD_Config *config, PD_Bool x);
 
-/* Passes that run, by Proa's names; other names are kept and ignored. */
+/* Removes a pass from, or adds one to, those that run, by Proa's names; unknown names are stored unused. */
 PADDLE_CAPI_EXPORT extern void PD_ConfigDeletePass(__pd_keep PD_Config *config, const char *pass);
 PADDLE_CAPI_EXPORT extern void PD_ConfigInsertPass(__pd_keep PD_Config *config, size_t idx, const char *pass);
 PADDLE_CAPI_EXPORT extern void PD_ConfigAppendPass(__pd_keep PD_Config *config, const char *pass);
@@ -49,7 +49,7 @@ PADDLE_CAPI_EXPORT extern __pd_give PD_OneDimArrayCstr *PD_ConfigAllPasses(__pd_
 PADDLE_CAPI_EXPORT extern void PD_ConfigSetCpuMathLibraryNumThreads(__pd_keep PD_Config *config, int32_t n);
 PADDLE_CAPI_EXPORT extern int32_t PD_ConfigGetCpuMathLibraryNumThreads(__pd_keep PD_Config *config);
 
-/* oneDNN. Kernels are chosen by speed; the lists and the capacity are kept. */
+/* oneDNN's switches. Kernels are chosen by speed in any case; capacity and op lists are stored unused. */
 PADDLE_CAPI_EXPORT extern void PD_ConfigEnableMKLDNN(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigMkldnnEnabled(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSetMkldnnOp(__pd_keep PD_Config *config, size_t ops_num,
@@ -150,7 +150,7 @@ PADDLE_CAPI_EXPORT extern PD_Bool PD_ConfigShapeRangeInfoCollected(__pd_keep PD_
 PADDLE_CAPI_EXPORT extern void PD_ConfigEnableVarseqlen(__pd_keep PD_Config *config);
 PADDLE_CAPI_EXPORT extern void PD_ConfigSetExecStream(__pd_keep PD_Config *config, void *stream);
 
-/* A table of what is set. */
+/* The settings as a table, text that the caller frees by PD_CstrDestroy. */
 PADDLE_CAPI_EXPORT extern __pd_give PD_Cstr *PD_ConfigSummary(__pd_keep PD_Config *config);
 
 #ifdef __cplusplus

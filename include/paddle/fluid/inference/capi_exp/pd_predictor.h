@@ -20,7 +20,7 @@ PADDLE_CAPI_EXPORT extern __pd_give PD_Predictor *PD_PredictorCreate(__pd_take P
 /* A predictor of the same model, for another thread; it may outlive the original. */
 PADDLE_CAPI_EXPORT extern __pd_give PD_Predictor *PD_PredictorClone(__pd_keep PD_Predictor *predictor);
 
-/* Names, in the order of the model. */
+/* Names of inputs and outputs in the model's order, which the caller frees. */
 PADDLE_CAPI_EXPORT extern __pd_give PD_OneDimArrayCstr *PD_PredictorGetInputNames(
     __pd_keep PD_Predictor *predictor);
 PADDLE_CAPI_EXPORT extern __pd_give PD_OneDimArrayCstr *PD_PredictorGetOutputNames(

@@ -1,4 +1,4 @@
-/* Ends what getters of Paddle's C interface gave. Implemented by inference/capi/. */
+/* Frees strings and arrays that getters of Paddle's C interface returned. Implemented by inference/capi/. */
 #ifndef PROA_PD_UTILS_H
 #define PROA_PD_UTILS_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Each accepts NULL. */
+/* Each frees its argument; NULL is accepted. */
 PADDLE_CAPI_EXPORT extern void PD_OneDimArrayInt32Destroy(__pd_take PD_OneDimArrayInt32 *array);
 PADDLE_CAPI_EXPORT extern void PD_OneDimArrayCstrDestroy(__pd_take PD_OneDimArrayCstr *array);
 PADDLE_CAPI_EXPORT extern void PD_OneDimArraySizeDestroy(__pd_take PD_OneDimArraySize *array);
