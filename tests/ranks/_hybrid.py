@@ -39,7 +39,8 @@ def make_optimizer(case, net):
             "value": paddle.nn.ClipGradByValue(0.01)}[case["clip"]]
     params = net.parameters()
     if case["groups"]:
-        params = [{"params": params[::2], "learning_rate": 0.5}, {"params": params[1::2]}] if len(params) > 1 else [{"params": params}]
+        flat, others = [p for p in params if len(p.shape) < 2], [p for p in params if len(p.shape) > 1]  # the same on any stage
+        params = [group for group in ({"params": others, "learning_rate": 0.5}, {"params": flat}) if group["params"]]
     half = {"multi_precision": True} if case["amp"] == "O2" else {}
     if case["optimizer"] == "momentum":
         return paddle.optimizer.Momentum(0.02, 0.9, parameters=params, grad_clip=clip, weight_decay=1e-3, **half)
