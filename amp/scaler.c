@@ -100,7 +100,7 @@ proa_tensor *proa_scaler_scale(proa_scaler *s, proa_tensor *loss)
     return scale_there(s, loss);
 }
 
-/* The gradients of an optimizer's parameters. The list ends with the scope. */
+/* Fills *list with the gradients of an optimizer's parameters; it is valid until the scope ends. */
 static proa_status gradients(proa_optimizer *opt, proa_tensors *list)
 {
     proa_tensors params = proa_optimizer_parameters(opt);

@@ -30,7 +30,7 @@ class Build:
         self.env = {**run.environment("proa", threads, self.folder), **dict(pair.split("=", 1) for pair in more)}
 
     def measure(self, family, unit):
-        """(row -> seconds, what failed)."""
+        """Runs a unit once: ({row: median seconds of a call}, error texts)."""
         if family == "dispatch":
             done = subprocess.run([str(self.folder / "benchmarks/dispatch")], env=self.env, text=True, capture_output=True)
             return {name.strip(): float(ns) * 1e-9 for name, ns in re.findall(r"^(\S.*?) {2,}([\d.]+) ns", done.stdout, re.M)}, []
@@ -46,8 +46,8 @@ class Build:
 
 
 def compare(builds, family, units, rounds):
-    """(unit, row) -> (median before, median now). Rows that the build before cannot run are named and left out; one that the
-    build now cannot run ends the program."""
+    """{(unit, row): (median seconds of the build before, of the build now)}. Rows that the build before cannot run are named and
+    left out; one that the build now cannot run ends the program."""
     times, missing = {}, set()
     for turn in range(rounds):
         for unit in units:

@@ -19,14 +19,14 @@ import models
 import report
 import training
 
-QUOTA = 0.75  # of the cores that the threads could use: 1.5 of 2
-SHARES = {"quiet": 1, "spinners": 1 / 2, "training": 1 / 2, "quota": QUOTA}  # of the cores, as many threads as ours on the other side
+QUOTA = 0.75  # share of the cores that the threads could use: 1.5 of 2
+SHARES = {"quiet": 1, "spinners": 1 / 2, "training": 1 / 2, "quota": QUOTA}  # share of the cores: the other side has as many threads
 SECOND = "training: ResNet-18, 16×3×64×64"  # the second training is Proa's, of this network
 PERIOD = 0.1  # seconds: a cgroup's usual period
 SECONDS = 0.8  # of a measurement; some 200 time slices of Linux's scheduler
 RESIDUAL = "training: small residual net, 32×3×32×32"
-MIN_KEPT = 0.8  # of the fair share
-SLOWEST_RESIDUAL = 2.6  # of its quiet time, beside the spinners
+MIN_KEPT = 0.8  # least speed, as a part of that in the fair share
+SLOWEST_RESIDUAL = 2.6  # most time beside the spinners, in quiet times
 
 
 def residual(tiny):
@@ -97,8 +97,7 @@ def group_folders():
 
 
 class Quota:
-    """A cgroup of so many cores for the processes that are started in it; where none can be made, each is stopped for the rest
-    of every period instead."""
+    """Limits processes to `cores` cores by a cgroup; where none can be made, by stopping each for the rest of every PERIOD."""
 
     def __init__(self, cores, threads):
         self.part, self.group = cores / threads, None
@@ -260,7 +259,7 @@ class Tables:
         self.peers = [w for w in dict.fromkeys(key[2] for key in results if key[0] == "busy") if w != "proa"]
 
     def kept(self, unit, load, way):
-        """Of the speed that the fair share of the cores would give."""
+        """Speed under the load, as a part of the speed that the fair share of the cores would give; None without figures."""
         quiet, loaded = (self.found[unit][name].median(way) for name in ("quiet", load))
         return quiet / SHARES[load] / loaded if quiet and loaded else None
 

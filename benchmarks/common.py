@@ -7,10 +7,9 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of a table. make(fw) prepares it and gives what is timed. flops, bytes: what it must at least compute
-    and move, in and out of memory; limit: which of the machine's figures (limits.c) its bytes are held against, or the
-    row of the same unit, done without any framework, that it is held against; per: how many items one call makes, where
-    that is more than one."""
+    """One line of a table. make(fw) prepares it over an adapter of frameworks.py and returns the call to time. flops, bytes: the
+    floating-point operations and the memory traffic that the call needs at least. limit: the figure of limits.c that bounds
+    the traffic, or the name of the unit's row that does the same without a framework. per: items that one call makes."""
     name: str
     make: typing.Callable
     flops: float = 0
@@ -21,7 +20,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """Rows that one process measures. skip: frameworks that cannot run it."""
+    """Rows that one process measures. skip: names of the frameworks that cannot run them."""
     name: str
     rows: tuple
     seconds: float = 0.05  # for each row
@@ -29,9 +28,8 @@ class Unit:
 
 
 def measure(call, seconds):
-    """(what the first call takes, the median of what later ones take), in seconds. After one more call to warm up, unless
-    calls are long, samples of at least a millisecond, as many as `seconds` hold, and no fewer than three (two of long
-    calls)."""
+    """(seconds of the first call, median seconds of later ones). A second call warms up (a long one is a sample itself); then
+    samples of a millisecond or more are taken until `seconds` have passed, three at least (two of long calls)."""
     began = time.perf_counter()
     call()
     first = time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""Family `io`: saving and loading 400 MB against writing and reading as many bytes plainly, and opening an exported model
-of that size. Proa's save, alone of all, returns when the disk has the file: its limit is a plain write that waits for that,
-too. Over an adapter of frameworks.py."""
+"""Family `io`: saving and loading 400 MB of tensors, against a write and a read of as many bytes without a framework, and
+opening an exported model of that size. Only Proa's save returns after the disk has the file, so its limit is a write with
+fsync. Over an adapter of frameworks.py."""
 import os
 
 import numpy as np

@@ -27,7 +27,7 @@ GOALS = [("product, bf16", "torch", 0.95), ("attention, forward", "torch", 0.9),
          *((f"{model} step, {dtype}", way, goal) for model in ("GPT-2 124M", "BERT-base") for dtype in ("bf16", "TF32")
            for way, goal in (("torch", 1.2), ("torch+compile", 1.0))),
          ("ResNet-50 step, bf16", "torch", 1.1), ("ResNet-50 step, TF32", "torch", 1.1)]
-BOUND = 0.85  # of the measured bandwidth, for kernels bound by memory
+BOUND = 0.85  # part of the measured bandwidth that memory-bound kernels must reach
 
 
 class Gpu:

@@ -33,7 +33,7 @@ static int team(void) { return 1; }
 #define LEVELS
 #endif
 
-/* Rounds of what a probe measures. */
+/* Rounds that a probe measures; 0: ROUNDS, and the fastest counts. */
 static int probes;
 
 #define BEST(seconds, ...)                                                    \
@@ -277,7 +277,7 @@ static double radix_ms(void)
     return best * 1e3;
 }
 
-/* Is somebody else at work here? */
+/* The argument `probe`: prints the speed of two short loops, by which quiet.py detects other work. */
 static int probe(void)
 {
     float *a = array();

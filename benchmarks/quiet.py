@@ -11,7 +11,7 @@ ENOUGH = 0.7  # of the loops' usual speed, on average: a shared machine swings b
 class Quiet:
     def __init__(self, command, env):
         self.command, self.env = command, env
-        self.probes = []  # all of the run
+        self.probes = []  # figures of every probe of the run, in order
         self.rounds = self.disturbed = self.counted = 0
 
     def probe(self):

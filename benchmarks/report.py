@@ -19,7 +19,7 @@ class Line:
     def __init__(self, unit, row, results, family):
         self.unit, self.row = unit, row
         self.times, self.errors, self.memory, self.first = {}, {}, {}, {}
-        self.plain = None  # the line that does the same without any framework
+        self.plain = None  # the Line of the same work without a framework
         for (f, u, way), runs in results.items():
             if f != family or u != unit:
                 continue
@@ -60,14 +60,14 @@ class Line:
                 f"{seconds_text(statistics.median(self.first[way]))}")
 
     def worst(self):
-        """Against the fastest peer; below one, Proa is slower. None for what is done without any framework."""
+        """The fastest peer's time over Proa's: below 1 Proa is slower. None for rows without a framework."""
         if self.row["limit"] == "itself":
             return None
         found = [self.ratio(w) for w in self.times if w.split("+")[0] != "proa"]
         return min((r for r in found if r), default=None)
 
     def fraction(self, limits):
-        """The least time that the machine allows over Proa's time."""
+        """The least time that `limits` allow for the row's FLOPs and bytes, over Proa's time: 1 is optimal."""
         ours = self.median("proa")
         if ours and self.plain:
             return self.plain.median("proa") / ours

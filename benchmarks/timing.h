@@ -15,7 +15,7 @@ static inline double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds of this thread's own running: what others on the machine do meanwhile is not in it. */
+/* CPU seconds of this thread: time in which it waits for a core does not count. */
 static inline double now_here(void)
 {
     struct timespec t;
@@ -32,14 +32,14 @@ static inline int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts. */
+/* Median of n values, which it sorts in place. */
 static inline double median(double *values, size_t n)
 {
     qsort(values, n, sizeof *values, compare_doubles);
     return values[n / 2];
 }
 
-/* The least time, which is the machine's when nothing else disturbs it. */
+/* The least of n times: that of the round that other work on the machine disturbed least. */
 static inline double fastest(const double *values, size_t n)
 {
     double best = values[0];
@@ -48,7 +48,7 @@ static inline double fastest(const double *values, size_t n)
     return best;
 }
 
-/* One addition a cycle, each waiting for the last: the core's clock as it is under this load. */
+/* Clock frequency in GHz under the present load, from a chain of dependent additions, one a cycle. */
 static inline double clock_ghz(void)
 {
     enum { STEPS = 1 << 16, TRIES = 31 };

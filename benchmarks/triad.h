@@ -20,7 +20,7 @@ static void triad_plain(float *restrict to, const float *restrict x, const float
     for (int64_t i = 0; i < n; i++) to[i] = x[i] + 3 * y[i];
 }
 
-/* n is a multiple of 16 and `to` is 64-byte aligned. */
+/* to = x + 3 y by non-temporal stores; n is a multiple of 16, `to` is 64-byte aligned. */
 TRIAD_TARGET static void triad_streamed(float *to, const float *x, const float *y, int64_t n)
 {
 #if defined(__x86_64__)

@@ -38,7 +38,7 @@ def flops_of(call):
 
 
 def measure_unit(fw, unit, only="", tiny=False, count=False):
-    """row -> what was measured: seconds a call, or why it could not be."""
+    """{row: its figures (seconds a call, …) or {"error": why it could not be measured}}."""
     found = {}
     for row in unit.rows:
         if only and only not in row.name:

@@ -22,7 +22,7 @@ enum {
 
 typedef struct job {
     int64_t ranks, restarts;
-    const char *logs; /* folder; NULL: the command's own output */
+    const char *logs; /* folder of the ranks' logs; NULL: they share the command's output */
     char **program;   /* NULL-terminated */
     char token[33];
     pid_t children[MAX_RANKS]; /* 0: ended */
@@ -53,7 +53,7 @@ static int open_log(const job *j, int rank)
     return path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
 }
 
-/* Becomes rank's program in the forked child; calls only async-signal-safe functions. */
+/* Runs one rank's program in the forked child, by exec; calls only async-signal-safe functions. */
 static void become(const job *j, pid_t parent, int log)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);

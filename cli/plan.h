@@ -15,7 +15,7 @@ typedef struct plan_request {
     int64_t batch, max_micro_batch;
     int64_t *ranks, n_ranks;
     const char *timeline; /* file of the page; NULL: none */
-    cli_model program;    /* of a saved model */
+    cli_model program;    /* saved model that --model names */
 } plan_request;
 
 /* A line of the table: a job, its prediction, and the classes that were weighed if its degrees were
@@ -24,7 +24,7 @@ typedef struct plan_row {
     int64_t ranks, batch;
     proa_plan_job job;
     proa_plan_result result;
-    bool chosen; /* its degrees were */
+    bool chosen; /* degrees were chosen, not given */
     proa_plan_choice choice;
 } plan_row;
 

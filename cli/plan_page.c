@@ -11,13 +11,13 @@ enum {
     LEFT = 70,
     ROW = 22,
     BAR = 18,
-    TITLED = 4000 /* spans: more than these have no tooltips */
+    TITLED = 4000 /* more spans than this get no tooltips */
 };
 
 typedef struct page {
     FILE *to;
     double end;    /* s at the right edge */
-    int64_t spans; /* seen so far */
+    int64_t spans; /* spans written so far */
     bool titles;
 } page;
 
@@ -99,7 +99,7 @@ static void figures(const page *p, const plan_row *row)
     fputs("</table>\n", p->to);
 }
 
-/* One bar of a rank's bytes by what they are. */
+/* One bar: the bytes of the rank that needs most, by weights, gradients, states and activations. */
 static void memory(const page *p, const proa_plan_result *r)
 {
     static const char *const names[] = {"weights", "gradients", "optimizer states", "activations"},

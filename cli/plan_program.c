@@ -15,7 +15,7 @@ static double elements(const proa_tensor *t)
 }
 
 typedef struct totals {
-    double bytes, parameters; /* of variables; elements of persistables that no op before has used */
+    double bytes, parameters; /* bytes of variables; elements of persistables first used here */
 } totals;
 
 static totals sum_slots(const cli_model *m, const cli_slot *slots, int64_t n, bool *used)

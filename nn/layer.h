@@ -18,7 +18,7 @@ static inline proa_layer *proa__layer_done(proa_layer *layer)
 
 /* Dropout by the layer's mode: x itself in inference or with p = 0. */
 proa_tensor *proa__layer_dropout(const proa_layer *self, proa_tensor *x, double p);
-/* False, and an error, unless 0 ≤ p ≤ 1. */
+/* Returns true if 0 ≤ p ≤ 1, else false after setting an error that names the argument. */
 bool proa__is_probability(const char *who, const char *argument, double p);
 
 /* Makes the layers children "0", "1", … of self and returns it; on error frees self and all of them. */

@@ -5,7 +5,7 @@
 
 #include "kernels/iterator.h"
 
-/* Writes s as one element of dtype to out (at most 16 bytes), or `fallback` if s is not given. */
+/* Writes s as one element of `dtype` to out (at most 16 bytes); `fallback` if s is absent. */
 static inline void proa__scalar_to(const proa_scalar *s, proa_dtype dtype, double fallback, void *out)
 {
     double complex_value[2] = {s->f, s->im};

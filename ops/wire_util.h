@@ -8,7 +8,7 @@
 #include <proa/ops/types.h>
 #include <proa/wire.h>
 
-/* Reshapes the operand with fewer dims so that the two broadcast as attribute `axis` says; false on error. */
+/* Reshapes the one of *x, *y with fewer dims to broadcast as attribute `axis` says; false on error. */
 bool proa__wire_align(proa_wire_reader *r, proa_tensor **x, proa_tensor **y);
 
 /* Write ops that broadcast t to a shape; *out is the new variable, or t if it already has the shape.

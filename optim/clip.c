@@ -2,7 +2,7 @@
  * gradients that backward stored are unchanged. Uses optim/optimizer.h. */
 #include "optim/optimizer.h"
 
-/* The tensors that norms are computed of: the gradients; for SelectedRows, their merged rows. */
+/* Fills *elements with the tensors to take norms of: gradients, for SelectedRows merged values. */
 static proa_status merge(proa_tensors grads, proa_tensors *elements)
 {
     elements->at = proa_scope_alloc((size_t)grads.count * sizeof *elements->at);
@@ -16,7 +16,7 @@ static proa_status merge(proa_tensors grads, proa_tensors *elements)
     return proa_error();
 }
 
-/* The op scales in place, so it gets copies. */
+/* Clips by the global norm. The op scales its operands in place, so it gets copies of the gradients. */
 static proa_status clip_global(double max, proa_tensors grads, proa_tensors elements)
 {
     proa_tensor *squared = proa_global_squared_norm(elements);

@@ -286,7 +286,7 @@ static proa_status new_lists(batch *b, int64_t n)
     return PROA_OK;
 }
 
-/* Operands of a step: the entries with gradients, and their (clipped) gradients. */
+/* Operands of a step: the parameters that have gradients, and these gradients, clipped. */
 typedef struct work {
     int64_t count;
     entry **entries;

@@ -12,7 +12,7 @@
  * device, so that the host does not wait. */
 proa_status proa__step_unless(proa_optimizer *opt, proa_tensor *skip);
 
-/* Replaces the gradients of a list by clipped ones; new tensors. */
+/* Replaces each entry of grads.at by a new tensor, the clipped gradient. */
 proa_status proa__clip_grads(proa_clip clip, proa_tensors grads);
 
 #endif

@@ -8,13 +8,13 @@
 
 enum { NUMBERS_MAX = 5 };
 
-/* Ranges of numbers. */
+/* Ranges of a constructor's number: any; 0 or more; 1 or more; above 0; from 0 to 1. */
 typedef enum number_kind { NUMBER, RATE, COUNT, POSITIVE, SHARE } number_kind;
 
 typedef struct kind_of {
     const char *name;
     double (*at)(const proa_schedule *s, double epoch);
-    bool has_values; /* one more than its epochs */
+    bool has_values; /* takes a list of values, one longer than that of epochs */
     int n;
     struct {
         const char *name;

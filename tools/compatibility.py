@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/compatibility.md from what the referees left: Paddle's own unit tests, public applications, bad calls, and
-the parity suite's counts. Standard library.
+"""Writes docs/compatibility.md from the result files of the referees (tests/referee: Paddle's own unit tests, public
+applications, bad calls) and the counts of the parity suite. Standard library.
 
     tools/compatibility.py [--results build/referee] [--print]
 

@@ -1,4 +1,5 @@
-"""Generates formulas*.inc: the scalar formulas of elementwise ops, for CPU and GPU kernels and for fused chains.
+"""Generates formulas*.inc: for each elementwise op with a `formula:` the macro calls that make inner loops, kernels and
+functors of its scalar formula, for the CPU, for CUDA and for fused chains.
 
 Used by gen_ops.py alone.
 """
@@ -7,9 +8,9 @@ from gen_schema import DTYPES
 
 
 def emit_formulas(ops):
-    """`formula: unary math F32 F64` makes, for the file that defines PROA_FORMULAS_MATH, one row a dtype
-    (attributes follow by name), their table, and the kernel. `lanes: true`: that of float32 is kernels/simd_activations.h's.
-    `grain: 4096`: so many elements are worth a thread of their own."""
+    """The text of formulas.inc. `formula: unary math F32 F64` makes, in the file that defines PROA_FORMULAS_MATH, an inner loop
+    per dtype (attributes follow by name), the table of these loops, and the kernel. `lanes: true`: float32 uses the vector
+    code of kernels/simd_activations.h. `grain: 4096`: elements that are worth a thread."""
     out, names = [], []
     for op in ops:
         if not op.entry.get("formula"):

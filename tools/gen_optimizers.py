@@ -1,5 +1,6 @@
-"""What `optimizer:` of an op's entry says: its kind's slots and numbers, checked, then as C descriptors (optimizers.c), as
-public macros (include/proa/ops/optimizers.h) and as a table for Python (optimizer/table.py). Used by gen_ops.py alone.
+"""Optimizers, from `optimizer:` in the op tables: checks a step's slots (state tensors) and numbers (hyperparameters), and
+writes them as C descriptors (optimizers.c), public macros (include/proa/ops/optimizers.h) and a table for Python
+(optimizer/table.py). Used by gen_ops.py alone.
 
 docs/add-an-optimizer.md documents the schema.
 """

@@ -1,13 +1,13 @@
-"""The Python half of the op table: `python:` entries -> py_api.inc (callables of the extension).
+"""The Python half of the op table: writes `python:` and `checks:` entries as tables of names, parameters and checks
+(py_api.inc), from which python-bindings/src/ops.c makes callables.
 
-An entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public names that share a signature
-(Tensor: the method of the same name), the parameters if they differ from the call's own (`mat2: y` fills
-field y; `out: -` is accepted and must be None), and the one output that is returned if not all are. Behind
-a semicolon stand fields that callers do not see: "paddle.zeros (shape, dtype=None; fill_value=0)".
+A `python:` entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public names that share a signature
+(Tensor: the method of the same name); parameters, if they differ from those of the op's `call:` (`mat2: y` fills
+field y; `out: -` must be None); the output that is returned, if not all are. Fields after a semicolon have a fixed
+value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". A name that ends in _ works in place.
 
-`checks: {celu: "alpha != 0 or ZeroDivisionError"}` says what a public function of the op asks of its numbers, and
-what it raises otherwise: `!=`, `>` or `>=`, a list where there are several. Names end in _ where they work in place.
-Used by gen_ops.py alone.
+`checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
+of the op's public function celu, and the exception that it raises otherwise. Used by gen_ops.py alone.
 """
 import re
 

@@ -1,4 +1,5 @@
-"""The schema of an op table's entry: Op and its Fields, checked as they are read, and what their defaults are in C.
+"""The schema of an op table's entry: classes Op and Field, which check an entry while they read it, and the C expressions of
+fields' defaults.
 
 docs/add-an-op.md documents it. Used by the other gen_*.py.
 """

@@ -1,4 +1,5 @@
-"""The files of the project, as git knows them (or as a source archive holds them), for the checks."""
+"""For the checks: the project's files (those that git tracks or would add; in a source archive all files), the order of its
+folders, and the report of a check's problems."""
 import pathlib
 import subprocess
 

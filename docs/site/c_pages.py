@@ -1,4 +1,4 @@
-"""Reference pages of the C headers: a page a header, in the header's own order and words.
+"""Reference pages of the public C headers: one page per header, with its declarations and comments in the header's order.
 
 A header is a list of paragraphs. Comments of the form `---- words ----` begin a section; a comment above a declaration is
 what is said of it."""
@@ -74,7 +74,7 @@ def trailing(declaration):
 class Page:
     def __init__(self, path, name, ops):
         self.ops = ops  # names that the ops' pages declare
-        self.last = None  # of the function before: what is said of it, and the line behind its prototype
+        self.last = None  # the previous function's comment, and the line after its prototype
         text = path.read_text()
         first = COMMENT.match(text)
         self.head = words(first[1])

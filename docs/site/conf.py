@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the reference site; build.py puts the sources together that it reads."""
+"""Sphinx's configuration of the reference site, whose source pages build.py writes."""
 project = "Proa"
 author = "the Proa authors"
 extensions = ["myst_parser"]

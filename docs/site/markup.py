@@ -1,4 +1,5 @@
-"""reStructuredText from the project's comments and docstrings, which are plain English with `code` in backquotes."""
+"""Functions that turn comments and docstrings (English with `code` in backquotes) into reStructuredText, for the writers of
+pages."""
 import re
 import textwrap
 
@@ -8,7 +9,7 @@ def escaped(text):
 
 
 def inline(text):
-    """A run of words; what stands in backquotes becomes code, everything else is what it says."""
+    """Text as one line of markup: words in backquotes become code, all else is escaped."""
     parts = re.split(r"`([^`\n]+)`", " ".join(text.split()))
     said = ""
     for k, part in enumerate(parts):

@@ -1,4 +1,5 @@
-"""Reference pages of the ops: a page an op, which its family's page leads to and no menu, from the op table (gen/ops.json) and from running the op's first samples.
+"""Reference pages of the ops, written from the op table (gen/ops.json) and from running each op's first samples: one
+page per op, to which its family's page links and no menu does.
 
 Shapes and errors on a page are those that the library of this build gave and raised. Its C call is compiled by build.py.
 Reads the samples through tests/matrix.py and tests/runner.py."""
@@ -12,7 +13,7 @@ import runner
 from markup import code, escaped, inline, table, title
 
 DTYPES = matrix.NAMES
-SHOWN = 4  # samples a page
+SHOWN = 4  # samples of the op table that a page shows at most
 C_TYPES = {"INT": "int64_t", "FLOAT": "double", "BOOL": "bool", "INTS": "proa_ints", "FLOATS": "proa_floats", "DTYPE": "proa_dtype",
            "STRING": "const char *", "SCALAR": "proa_scalar", "BLOCK": "struct proa_block *"}
 FLAGS = [("BROADCASTS", "Inputs are broadcast together, as in NumPy."),
@@ -189,7 +190,7 @@ def parameter_rows(op):
 
 
 def page(op, python):
-    """(the page's lines, its C call or None)."""
+    """The page of an op: (its lines of reStructuredText, its C call or None)."""
     name, lines = op["name"], []
     lines += [":orphan:", "", f".. _op-{name}:", "", *title(name), f":doc:`{op['family']} <family_{op['family']}>`: {inline(op['doc'])}", ""]
     lines += [f".. c:macro:: proa_{name}({', '.join(op['order'])})", ""]

@@ -1,7 +1,7 @@
 """Reference pages of the Python package: a page a module that Paddle documents, from the objects and docstrings of the built
 package.
 
-An object stands on the page of its shortest name; its other names are listed there."""
+An object that has several public names is documented on the page of the shortest; its other names are listed there."""
 import importlib
 import inspect
 import re

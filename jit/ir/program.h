@@ -127,7 +127,7 @@ proa_status proa__lod_declare(proa_block *b, proa_var *v, int32_t levels);
 /* ---- for passes ---- */
 /* The variable that an op's args slot names; NULL for an empty slot. */
 static inline proa_var *proa__slot_var(const proa_tensor *t) { return t && !proa__absent(t) ? t->var : NULL; }
-/* Frees an op's args. */
+/* Frees an op's args, which the instr owns. */
 void proa__instr_clear(proa_instr *instr);
 /* Frees a variable that is in no block any more. */
 void proa__var_free(proa_var *v);

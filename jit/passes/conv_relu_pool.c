@@ -47,7 +47,7 @@ static bool suits_pool(const found *f)
            g->x->shape[2] >= g->kernel_size.at[0] && g->x->shape[3] >= g->kernel_size.at[1];
 }
 
-/* True if `a` is the pooling that g is the gradient of. */
+/* True if g is the gradient op of the pooling `a`: both have the same windows. */
 static bool is_of(const proa_max_pool2d_args *a, const proa_pool2d_grad_args *g)
 {
     return same(a->x, g->x) && a->data_format == PROA_DATA_FORMAT_NCHW && !a->ceil_mode &&

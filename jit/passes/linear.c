@@ -28,7 +28,7 @@ static int32_t made_by(const linears *l, const proa_tensor *t, const char *op)
     return proa__is_op(op_at(l, use->maker), op) ? use->maker : PROA__NOBODY;
 }
 
-/* t, or, if t is a reshape, the tensor before it. */
+/* t itself, or, if a reshape made t, that reshape's input. */
 static proa_tensor *unfolded(const linears *l, proa_tensor *t)
 {
     int32_t at = made_by(l, t, "reshape");

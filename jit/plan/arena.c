@@ -6,7 +6,7 @@
 #include "core/device.h"
 #include "core/args_visit.h"
 
-/* Points a handle into a storage; (NULL, NULL): nowhere. */
+/* Binds a handle to `data` inside a storage; (NULL, NULL) unbinds it. */
 static void point(const proa__binding *b, proa_storage *storage, char *data)
 {
     if (!(b->handle->flags & PROA_T_BLOCKED)) {

@@ -413,7 +413,7 @@ static proa_status announce(proa_executor *next, int32_t i, const proa__value *v
     return note_input(next, i, v->handle, v->handle->flags & PROA_T_BLOCKED && kept ? b->format : 0, strided);
 }
 
-/* The number of bytes that `next` will need in the arena that s has run in. */
+/* Sets *bytes to the size that `next` will need of the arena in which s has run. */
 static proa_status ask_next(proa_executor *e, const proa__segment *s, int64_t *bytes)
 {
     proa_executor *next = e->next;

@@ -196,7 +196,7 @@ typedef void (*proa__executor_hook)(const char *op, const char *variable, const 
                                     void *context);
 void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *context);
 
-/* Points a handle at memory; NULL, NULL: nowhere. */
+/* Binds a handle to `data` in `storage`, retained instead of the one before; NULL, NULL: unbinds it. */
 static inline void proa__point(proa_tensor *t, proa_storage *storage, char *data)
 {
     proa_storage *old = t->storage;

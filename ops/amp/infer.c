@@ -17,7 +17,8 @@ static proa_status list_in_place(const char *op, proa_tensors xs, proa_metas *ou
     return PROA_OK;
 }
 
-/* Checks that t has one element of a dtype for which `fits` is true. */
+/* Checks that t has one element and that its dtype `fits`, as the caller found; `what`: the expected dtypes,
+ * for the error. */
 static proa_status one(const char *op, const char *name, const proa_tensor *t, bool fits, const char *what)
 {
     if (fits && rows_dims_agree(t->numel, 1)) return PROA_OK;

@@ -1,4 +1,6 @@
-"""NumPy references of loss scaling: the updated tensors, in the order of the outputs."""
+"""NumPy references of loss scaling: check_finite_and_unscale and update_loss_scaling. One function per op, named as
+the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs
+with the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 

@@ -78,7 +78,7 @@ proa_status array_write_grad_infer(const proa_array_write_grad_args *a, proa_arr
     return PROA_OK;
 }
 
-/* The gradient has d_out's length, with zeros at item `index`. */
+/* d_out's length; item `index` of d_d_out is zero, all others are d_d_array's. */
 proa_status array_write_grad_vjp(const proa_array_write_grad_args *a, proa_array_write_grad_grads *g)
 {
     proa_tensor *zero = proa_full(proa__shape_like(a->d_out), 0, .dtype = (proa_dtype)a->d_out->dtype);

@@ -1,4 +1,7 @@
-"""NumPy references of tensor arrays."""
+"""NumPy references of the tensor-array ops (array_create, array_write, array_read, array_length, array_to_tensor)
+and of their gradients; an array is one NumPy array [items, …]. One function per op, named as the op:
+tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the
+outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 DTYPES = {"F32": np.float32, "I64": np.int64}

@@ -1,4 +1,6 @@
-"""NumPy reference of attention."""
+"""NumPy references of scaled_dot_product_attention and its gradient, without dropout, which is random. One function
+per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares
+Proa's outputs with the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 from scipy.special import logsumexp
 
@@ -22,7 +24,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 
 def scaled_dot_product_attention_grad(query, key, value, attn_mask, out, softmax_lse, seed_offset, d_out,
                                       dropout_p=0.0, is_causal=False):
-    """With P the weights: dV = Pᵀ dO, dS = P ∘ (dO Vᵀ − rowsum(dO ∘ O)), dQ = dS K / √D, dK = dSᵀ Q / √D."""
+    """With P the softmax weights and S the scores: dV = Pᵀ dO, dS = P ∘ (dO Vᵀ − rowsum(dO ∘ O)), dQ = dS K / √D, dK = dSᵀ Q / √D."""
     group = query.shape[2] // max(key.shape[2], 1)
     q, o, d = (np.swapaxes(t, 1, 2).astype(np.float64) for t in (query, out, d_out))
     k, v = (np.repeat(np.swapaxes(t, 1, 2).astype(np.float64), group, axis=1) for t in (key, value))

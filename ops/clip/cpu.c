@@ -10,7 +10,7 @@ typedef struct norm_work {
     const proa_tensor *t;
     void *out;
     double factor;
-    double *parts; /* one partial sum a chunk */
+    double *parts; /* sum of squares of each chunk */
 } norm_work;
 
 static void square_chunks(int64_t begin, int64_t end, void *context)

@@ -1,4 +1,7 @@
-"""NumPy references of clipping by norm."""
+"""NumPy references of gradient clipping by one tensor's norm (clip_by_norm) and by the norm of many tensors
+(clip_by_global_norm), and of the squared norms that they need, summed in float64. One function per op, named as the
+op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with
+the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 

@@ -17,7 +17,7 @@ static void copy(proa_tensor *to, const proa_tensor *from)
     if (to->data != from->data && from->numel) memcpy(to->data, from->data, bytes_of(from));
 }
 
-/* x on the host and host memory for out; false with an error. */
+/* Sets *in to x in host memory and *result to host memory for out; false after setting the error. */
 static bool enter(proa_tensor *x, proa_tensor *out, proa_tensor **in, proa_tensor **result)
 {
     *in = host_in(x);
@@ -25,7 +25,7 @@ static bool enter(proa_tensor *x, proa_tensor *out, proa_tensor **in, proa_tenso
     return *result;
 }
 
-/* The bytes of a part, of a call that moves elements as they are. */
+/* Bytes of one rank's part, in a collective that moves elements without reducing them. */
 static int64_t part_of(const proa_tensor *part) { return (int64_t)bytes_of(part); }
 
 /* Runs the call between the ranks' devices if x is on one. *done: false, without an error, if it is to be

@@ -1,4 +1,7 @@
-"""References of the collectives in a group of one rank; several ranks are tested with processes."""
+"""NumPy references of the collectives (all_reduce, all_gather, …) and of tensor-parallel layers (mp_embedding, …) in
+a group of one rank; tests/ranks runs several ranks. One function per op, named as the op: tests/ops/test_ops.py
+calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns,
+in the op table's order (None: not compared)."""
 import numpy as np
 
 

@@ -37,7 +37,7 @@ proa_status fill_zeros_like2_read(proa_wire_reader *r)
         proa_full_like(x, PROA_SCALAR(0), .dtype = proa_wire_dtype(r, "dtype", (proa_dtype)x->dtype)));
 }
 
-/* A seed: the one given, or a number drawn. */
+/* Reads `seed`: the attribute, or a random number if it is 0. */
 proa_status seed_read(proa_wire_reader *r)
 {
     int64_t seed = proa_wire_int(r, "seed", 0);

@@ -5,12 +5,12 @@
 
 #include "ops/conv/geometry.h"
 
-/* Images with channels in blocks of 16; filters [out / 16][in / 16][row][column][16 in][16 out]. 0: this
- * build has no layouts. */
+/* Format ids (core/blocked.h) of images with channels in blocks of 16, and of filters [out / 16][in /
+ * 16][row][column][16 in][16 out]; 0 in a build without blocked layouts. */
 int proa__conv_image_format(void);
 int proa__conv_filter_format(void);
 
-/* The same as kernels declare them (PROA_KERNEL_BLOCKED). */
+/* The same format ids as functions of args and state, which PROA_KERNEL_BLOCKED takes. */
 static inline int conv_image_format(const void *args, const void *state)
 {
     (void)args, (void)state;

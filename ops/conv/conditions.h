@@ -24,7 +24,7 @@ enum {
     CONV_DEPTHWISE_SIDE_MAX = 11, /* filter taps per side of a depthwise convolution */
     CONV_PAIRS_MAX = 1 << 14,     /* pixels × taps for which index pairs are listed */
     CONV_SUMMED_MAX = 4096,       /* products in one float32 sum of a wgrad */
-    CONV_STRIDED_TAPS_MAX = 64,   /* and phases and shifts: what a tile of sums holds */
+    CONV_STRIDED_TAPS_MAX = 64,   /* taps, phases, shifts: the limits of a tile of sums */
     CONV_STRIDED_PHASES_MAX = 16,
     CONV_STRIDED_SHIFTS_MAX = 16,
     CONV_WINOGRAD_SIDE_MIN = 4, /* image side: below it, direct sums over pixel pairs need fewer products */
@@ -163,8 +163,8 @@ CONV_FN const char *conv_small_spatial(const conv_problem *p)
     return conv_pairs_along(g, 1) && conv_pairs_along(g, 2) ? NULL : "no tap meets the input";
 }
 
-/* The work that is left, in vectors that batches fill, must pay for laying images out anew; vectors of
- * a wgrad are full, but one sum takes few numbers. */
+/* Cost relative to a dense convolution: the pairs, in vectors of 16 images, must save more than packing
+ * images costs. A wgrad's vectors are full, but its float32 sums must not get too long. */
 CONV_FN double conv_small_spatial_cost(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;
@@ -204,8 +204,8 @@ CONV_FN const char *conv_strided(const conv_problem *p)
     return shifts < 1 || shifts > CONV_STRIDED_SHIFTS_MAX ? "taps read too many pixels" : NULL;
 }
 
-/* Others lay the filter out anew, which costs less the more columns share it; where a stride leaves out most
- * of the input, they gain nothing by it. */
+/* Cost relative to later algorithms, which rearrange the filter in each call: the more columns share that,
+ * the less it matters. Strided 1×1 filters, which leave out most of the input, gain nothing by it. */
 CONV_FN double conv_strided_cost(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;

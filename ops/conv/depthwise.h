@@ -8,7 +8,7 @@
 
 #include "ops/conv/geometry.h"
 
-/* Results side by side that one register tile makes. */
+/* Adjacent output pixels of a row that one register tile computes. */
 enum { DEPTHWISE_TILE = 4 };
 
 typedef struct depthwise {
@@ -17,17 +17,17 @@ typedef struct depthwise {
     const float *taps; /* [tap][channel] */
     float *out;
     proa__epilogue tail;
-    int64_t first_line, first_row; /* of the input and the result: what x and out point to */
+    int64_t first_line, first_row; /* input line that x points to; result row that out points to */
     int64_t block;                 /* channels at a time */
-    int64_t left, right;           /* results [left, right) of a row read no padding at its ends */
+    int64_t left, right;           /* pixels [left, right) of an output row read no padding left or right */
 } depthwise;
 
 /* Taps [y0, y1) × [x0, x1) of results that start at the channel of x and out. */
 typedef struct depthwise_window {
-    const float *x; /* of the first result, at the tap (0, 0) */
+    const float *x; /* input pixel of the first output pixel's tap (0, 0) */
     int64_t y0, y1, x0, x1;
     int64_t c0, c1; /* channels, LANES of them or more */
-    int64_t pixel;  /* of the first result */
+    int64_t pixel;  /* number of the first output pixel from `out` */
 } depthwise_window;
 
 /* Operands of the innermost loop, all in registers: stores of vectors may alias anything in memory. */
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void depthwise_begin(const depthwis
     DEPTHWISE_EACH sum[i] = start;
 }
 
-/* The results stand `at` floats from s->out. */
+/* Adds the residual, clamps, and stores n pixels' sums `at` floats from s->out. */
 static inline __attribute__((always_inline)) void depthwise_end(const depthwise_steps *s, const int n,
                                                                 packed_vector *sum, int64_t at)
 {
@@ -61,8 +61,8 @@ static inline __attribute__((always_inline)) void depthwise_end(const depthwise_
     DEPTHWISE_EACH *(packed_vector *)(out + i * s->channels) = sum[i];
 }
 
-/* A vector of channels of n results side by side, `step` pixels of the input apart. side: taps of a line, all
- * of them inside, at distance 1; 0: those of the window. */
+/* One vector of channels of n adjacent output pixels, whose inputs are `step` pixels apart. side > 0: a row
+ * of the filter has `side` taps, all inside the image, with dilation 1; 0: taps are those of the window. */
 static inline __attribute__((always_inline)) void depthwise_vector(const depthwise_steps s,
                                                                    const depthwise_window v, const int n,
                                                                    const int side, const int64_t step)
@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) void depthwise_vector(const depthwi
     depthwise_begin(&s, n, sum);
 #pragma GCC unroll 1
     for (int64_t ky = v.y0; ky < v.y1; ky++, from += s.line, tap += s.width * s.channels) {
-        __asm__("" : "+r"(from), "+r"(tap)); /* else addresses of all taps are kept, and spilled */
+        __asm__("" : "+r"(from), "+r"(tap)); /* else addresses of all taps are computed first and spill */
 #pragma GCC unroll 8
         for (int64_t kx = x0; kx < x1; kx++) {
             packed_vector by = *(const packed_vector *)(tap + kx * s.channels);
@@ -171,7 +171,7 @@ static const depthwise_fn depthwise_tiles[DEPTHWISE_KINDS][DEPTHWISE_TILE] = {
     DEPTHWISE_ROW(depthwise_3_1), DEPTHWISE_ROW(depthwise_3_1_two), DEPTHWISE_ROW(depthwise_3_2),
     DEPTHWISE_ROW(depthwise_5_1), DEPTHWISE_ROW(depthwise_any)};
 
-/* For windows that lie inside. */
+/* Register tile for windows whose taps are all inside the image. */
 static inline int depthwise_kind(const conv_geometry *g)
 {
     int64_t side =
@@ -181,7 +181,7 @@ static inline int depthwise_kind(const conv_geometry *g)
     return side == 5 && g->stride[2] == 1 ? DEPTHWISE_5_1 : DEPTHWISE_ANY;
 }
 
-/* Taps [from, to) that meet an input of `size` from position `at` on. */
+/* Taps [from, to) of `taps` along one dim that read pixels in [0, size), where tap 0 reads pixel `at`. */
 static inline void depthwise_clip(int64_t at, int64_t size, int64_t taps, int64_t dilation, int64_t *from,
                                   int64_t *to)
 {
@@ -218,7 +218,7 @@ static inline void depthwise_lines(const depthwise *w, int64_t row, int64_t line
     }
 }
 
-/* Number of lines of results, from `row` on, that are computed together. */
+/* Number of output rows from `row` on that are computed together: 1 or 2. */
 static inline int64_t depthwise_together(const conv_geometry *g, int64_t row, int64_t end)
 {
     int64_t at = row % g->out[1], y = at - g->before[1];
@@ -256,16 +256,16 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
     return to;
 }
 
-/* Margins and channel blocks, from the sizes. */
+/* Sets the pixels of a row that read no padding, and the channels of a block. */
 static inline void depthwise_cut(depthwise *w, const conv_geometry *g)
 {
-    enum { LINES_BYTES = 24 << 10, MIN_BLOCK = 128 }; /* of the input */
+    enum { LINES_BYTES = 24 << 10, MIN_BLOCK = 128 }; /* input rows of a block; channels */
     int64_t span = g->dilation[2] * (g->kernel[2] - 1), capacity = g->in[2] - 1 - span + g->before[2];
     w->g = g;
     w->left = gemm_min(g->out[2], (g->before[2] + g->stride[2] - 1) / g->stride[2]);
     w->right = capacity < 0 ? 0 : gemm_min(g->out[2], capacity / g->stride[2] + 1);
     w->block = LINES_BYTES / (4 * g->kernel[1] * g->in[2]) / PACKED_LANES * PACKED_LANES;
-    if (w->block < MIN_BLOCK) w->block = g->out_channels; /* lines are read faster as they lie */
+    if (w->block < MIN_BLOCK) w->block = g->out_channels; /* contiguous rows are read faster */
 }
 
 static inline proa_status depthwise_run(const proa_conv2d_fused_args *a, const conv_geometry *g,

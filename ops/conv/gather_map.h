@@ -20,8 +20,8 @@ typedef struct conv_pair {
 
 typedef struct conv_gather_map {
     int64_t taps;
-    int64_t groups; /* by what a sum is for: a place of the output, of the input, or a tap */
-    int32_t *start; /* of each group, and the end */
+    int64_t groups; /* one per sum: output pixel, input pixel (dgrad) or tap (wgrad) */
+    int32_t *start; /* first pair of each group; then the number of pairs */
     conv_pair *pairs;
 } conv_gather_map;
 
@@ -42,7 +42,7 @@ static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list,
     p->start = proa__calloc((size_t)(p->groups + 2) * sizeof *p->start);
     p->pairs = proa__alloc((size_t)n * sizeof *p->pairs);
     if (!p->start || !p->pairs) return proa_error();
-    int32_t *next = p->start + 1; /* a place ahead, until all have been put */
+    int32_t *next = p->start + 1; /* shifted by one until all pairs are placed (counting sort) */
     for (int64_t i = 0; i < n; i++) next[gather_group(&list[i], kind) + 1]++;
     for (int64_t i = 0; i < p->groups; i++) next[i + 1] += next[i];
     for (int64_t i = 0; i < n; i++) p->pairs[next[gather_group(&list[i], kind)]++] = list[i];
@@ -115,16 +115,16 @@ static inline __attribute__((always_inline)) void gather_transpose(gather_lane *
 #undef PAIRS_SWAP
 }
 
-/* Operands of one vector of columns: of the other side's blocks of 16 channels, of which `blocks` are left,
- * the b-th is stored at from + b · from_step as [place][channel][row], and its filter at w + b · step. */
+/* Operands of one vector of columns. Block b of 16 channels on the other side is at from + b · from_step as
+ * [pixel][channel][row], its filter block at w + b · step; `blocks` remain to be added. */
 typedef struct gather_operands {
     const float *w, *from;
     int64_t step, from_step, row, blocks;
 } gather_operands;
 
-/* sums[pixel][16 channels] += the products of the first `n` of those blocks. The filter is read once; the
- * sums stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair,
- * because many prefetches at once would stall. */
+/* sums[pixel][16 channels] += the products of the next n blocks of `o`. The filter is read once; the sums
+ * stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair, because
+ * many prefetches at once would stall. */
 static inline __attribute__((always_inline)) void gather_add_blocks(const conv_gather_map *s,
                                                                     const bool forward,
                                                                     const gather_operands *o, int64_t n,

@@ -98,7 +98,7 @@ static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
 /* Number of threads that the whole convolution keeps busy, by the measure of conv_grain. */
 static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(conv_work(g) / 65536.0); }
 
-/* The params of each kind of op, from its args. */
+/* conv_params of each kind of op, from its args. */
 #define CONV_COMMON(a, N)                                                                          \
     .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
     .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,         \

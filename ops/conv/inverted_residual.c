@@ -40,7 +40,7 @@ static proa_status check_bias(const char *name, const proa_tensor *bias, const p
                 proa__tensor_text(bias));
 }
 
-/* One of the three, on what stands in for its input. */
+/* Infers one of the three convolutions: fills g, and `to` with its result's shape, for the next one. */
 static proa_status step(const proa_tensor *x, const proa_tensor *filter, const conv_params *attributes,
                         conv_geometry *g, proa_tensor *result)
 {

@@ -11,10 +11,10 @@ typedef struct low_output_job {
     const conv_geometry *g;
     const float *in, *filter, *bias, *out;
     float *result;
-    float *work; /* of each chunk: an image with its padding; to the filter also d_out, and sums */
+    float *work; /* of each chunk: a padded image; in wgrad also d_out and sums */
     int64_t each, chunks;
-    int64_t lines, pitch, places; /* of the padded image; floats of it */
-    int64_t out_pitch, numbers;   /* of d_out's rows; of the filter */
+    int64_t lines, pitch, places; /* padded image: rows per channel, floats of a row, of all */
+    int64_t out_pitch, numbers;   /* floats of a d_out row, of the filter */
 } low_output_job;
 
 static low_output_job low_output_start(const conv_job *job)
@@ -42,7 +42,7 @@ static inline int64_t low_output_chunk(const low_output_job *f, int64_t chunk)
 
 /* ---- forwards ---- */
 
-/* The first n floats of two vectors. */
+/* Stores the first n floats of two vectors. */
 static inline __attribute__((always_inline)) void low_output_put(float *to, const low_output_lane *sum,
                                                                  int64_t n)
 {

@@ -4,11 +4,11 @@
 #include "ops/conv/algorithms.h"
 #include "ops/conv/onednn_layout.h"
 
-/* Everything the three descriptors need, with layouts left open. */
+/* Operands of the forward, dgrad and wgrad descriptors; `any_*` leave the layout to oneDNN. */
 typedef struct conv_task {
     const conv_geometry *g;
     proa_dtype dtype;
-    /* On the input's, the filter's, the output's side; NULL: plain, whatever the tensor is. */
+    /* Tensors on the input, filter and output side; NULL: row-major, even if the tensor is blocked. */
     const proa_tensor *x, *weight, *y;
     conv_layout in, filter, out;
     dnnl_dims_t stride, dilation, before, after;
@@ -80,7 +80,7 @@ static bool add_operand(proa__dnnl_build *b, int index, bool output, const conv_
     return proa__dnnl_add(b, index, output, md);
 }
 
-/* An image that the primitive makes: it stays as the primitive likes it. */
+/* Declares the primitive's result: it may stay in oneDNN's blocked layout unless it is channels-last. */
 static bool add_result(proa__dnnl_build *b, int index, const conv_layout *l, const conv_task *t,
                        const proa_tensor *to)
 {
@@ -229,7 +229,7 @@ PROA_KERNEL_BLOCKED(conv_transpose_onednn, conv1d_transpose, transpose_prepare, 
     return PROA_OK;
 }
 
-/* ---- with what follows it ---- */
+/* ---- convolutions with an epilogue ---- */
 
 /* A result that lies channels-last is computed so: no operand but the filter needs another form then. */
 static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
@@ -245,7 +245,7 @@ static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
     return ok;
 }
 
-/* Operands in the order of `tensors` in the kernel: the residual, where there is one, stands first. */
+/* Operands in the order of `tensors` in the kernel: the residual, if there is one, is first. */
 static proa_status conv2d_fused_prepare(const void *args, void **state)
 {
     const proa_conv2d_fused_args *a = args;

@@ -1,4 +1,6 @@
-"""Convolutions in real Paddle."""
+"""1-D to 3-D convolutions and transposed convolutions in real Paddle. One function per op, named as the op:
+tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors, and saves the outputs that it
+returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 from paddle.nn import functional as F
 
 FORMATS = {1: {"NCHW": "NCL"}, 2: {}, 3: {"NCHW": "NCDHW"}}

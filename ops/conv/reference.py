@@ -1,4 +1,7 @@
-"""Convolutions in NumPy, as loops over taps and output positions, for the table-driven tests."""
+"""NumPy references of 1-D to 3-D convolutions, transposed, fused and pooled ones included, and of their gradients,
+as loops over filter taps. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields,
+tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None:
+not compared)."""
 import numpy as np
 
 import matrix
@@ -27,7 +30,7 @@ def _back(x, data_format):
 
 
 def _taps(kernel, out, stride, dilation):
-    """Each tap with the slice of the padded input that it meets."""
+    """For each filter tap: (its index, the slice of the padded input that it multiplies, one element per output)."""
     for tap in np.ndindex(*kernel):
         yield tap, tuple(slice(t * d, t * d + (o - 1) * s + 1, s)
                          for t, d, o, s in zip(tap, dilation, out, stride))
@@ -112,7 +115,7 @@ def conv2d_fused(x, weight, bias=None, residual=None, stride=(1, 1), padding=(0,
 
 
 def _windows(y, kernel_size):
-    """Windows side by side: [batch, channel, row, column, place in the window]."""
+    """Non-overlapping pooling windows: [batch, channel, row, column, index in the window]."""
     (kh, kw), (h, w) = kernel_size, (y.shape[2] // kernel_size[0], y.shape[3] // kernel_size[1])
     y = y[:, :, :h * kh, :w * kw].reshape(y.shape[:2] + (h, kh, w, kw))
     return y.transpose(0, 1, 2, 4, 3, 5).reshape(y.shape[:2] + (h, w, kh * kw))
@@ -128,7 +131,7 @@ def conv2d_pooled(x, weight, bias=None, padding=(0, 0), kernel_size=(2, 2)):
 
 
 def _spread(x, weight, out, place, d_out, padding):
-    """The gradient of the convolution's result."""
+    """The gradient of the convolution's result: d_out at each window's argmax where out > 0, else zero."""
     empty = conv2d(x, weight, None, (1, 1), padding, (1, 1), 1, "NCHW", "EXPLICIT")
     d_y = np.zeros(empty.shape[:2] + (empty.shape[2] * empty.shape[3],), np.float64)
     for n, c in np.ndindex(*out.shape[:2]):

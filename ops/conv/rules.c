@@ -12,7 +12,7 @@ static proa_tensor *sum_but_channels(proa_tensor *d_out, int dims, bool channels
     return proa_sum(d_out, .axis = ((proa_ints){dims + 1, axes, NULL, NULL}));
 }
 
-/* The same convolution again: its attributes as options. */
+/* The op's attributes as the options of another call. */
 #define SAME_ATTRS(a)                                                                                 \
     .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups, \
     .padding_algorithm = (a)->padding_algorithm, .data_format = (a)->data_format

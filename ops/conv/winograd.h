@@ -44,13 +44,13 @@ typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* Transforms of a Winograd algorithm, for tiles of `side` by `side` results. A tile has `points`, and so has
- * the filter (from its taps, one a lane); all channels of point i are the place_of[i]-th part of sum
- * sum_of[i], which is depths[] such parts deep, `piece` numbers summed up at once (shorter sums are more
- * precise). Points of tiles that go together take about chunk_bytes, at most twice that. Summed channels are
- * those of so many `phases` of the image; `tap` gives the index in a filter of the t-th of `taps` of one (−1:
- * it is zero), `lay` writes a tile's points as row `row` of all sums, `results` adds up a vector of channels,
- * from c on; m: those of sum 0. */
+/* Transforms of a Winograd algorithm, for tiles of `side` by `side` results. A tile and the filter have
+ * `points` each. All channels of point i are part place_of[i] of sum sum_of[i], which is depths[] such parts
+ * deep; a sum adds up `piece` products at a time, since shorter sums round less. Points of a chunk of tiles
+ * take about chunk_bytes, at most twice that. `phases`: the image's phases, whose channels are summed
+ * together. `tap`: the index in a filter of its t-th of `taps` taps (−1: zero). `filter` makes points of
+ * taps, one filter a lane. `lay` writes a tile's points as row `row` of all sums. `results` makes results of
+ * sums, for a vector of channels from c on; m: sum 0 of these. */
 typedef struct winograd_kind {
     int side, taps, phases, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MAX_POINTS], place_of[WINOGRAD_MAX_POINTS], depths[WINOGRAD_MAX_POINTS];
@@ -74,17 +74,17 @@ struct winograd {
     proa__epilogue tail;
     int64_t down, across, tiles;
     int64_t chunk, ld;
-    int64_t parts;              /* of the panels: turns of a chunk */
-    bool few;                   /* tiles: threads share out panels, each for all tiles of a chunk */
+    int64_t parts;              /* parts of the panels, a work item each */
+    bool few;                   /* few tiles: threads divide panels, each for all tiles of a chunk */
     int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
     winograd_sum sum[WINOGRAD_MAX_POINTS];
-    int64_t from_floats, filter_floats; /* of a chunk's points, of a panel's filter */
+    int64_t from_floats, filter_floats; /* floats of a chunk's points, of a panel's filter */
     float *work;
     int64_t work_each;
-    packed_turns turns; /* chunks, in each its parts */
+    packed_turns turns; /* work items: parts (fastest), chunks */
 };
 
-/* Computes the fields that follow from the others. */
+/* Computes the number of tiles from kind, to and batch. */
 static inline void winograd_tiles(winograd *w)
 {
     int side = w->kind->side;
@@ -190,8 +190,8 @@ static inline void winograd_window(const winograd_map *m, int64_t image, int64_t
  * pixels. */
 typedef void (*winograd_points)(packed_vector *d, const int first, const int end, float *v, int64_t step);
 
-/* Such rows of what one tile of side × side pixels reads, for all channels: channel c's p-th point of them
- * at v[p · from_step + c]. */
+/* Rows [first, end) of the points of one tile's side × side pixels, for all channels: point p of them for
+ * channel c goes to v[p · from_step + c]. */
 static inline __attribute__((always_inline)) void winograd_input_tile(const winograd *w, int64_t tile,
                                                                       const int side, winograd_points points,
                                                                       const int first, const int end,
@@ -284,7 +284,7 @@ static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t r
     winograd_input_tile(w, tile, WINOGRAD_SIDE, winograd_input, 0, WINOGRAD_SIDE, v + row * w->ld);
 }
 
-/* Every point is a sum of its own. */
+/* One sum for each point. */
 #define WINOGRAD_SUM_EACH_POINT                                                         \
     .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,  \
                18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35}, \
@@ -311,8 +311,8 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
                                    const float *v, float *m)
 {
     int64_t blocks = (n + PACKED_MR - 1) / PACKED_MR;
-    /* the next sum's filter is fetched; but a single block needs it faster than a core's requests bring it:
-     * the hardware, which finds rows one after the other, has more on their way */
+    /* the next sum's filter is prefetched; not for a single block, which needs it sooner than software
+     * prefetches bring it: the hardware prefetcher of sequential rows is faster there */
     int64_t step = blocks == 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
     int64_t piece = w->kind->piece;
     for (int64_t panel = p0; panel < p1; panel++) {
@@ -338,7 +338,7 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     }
 }
 
-/* Body of one thread: takes parts of chunks until none is left. */
+/* Body of one thread: takes work items (parts of chunks) until none is left. */
 static inline void winograd_thread(int64_t begin, int64_t end, void *context)
 {
     winograd *w = context;
@@ -381,7 +381,7 @@ static inline void winograd_lay(winograd *w, int64_t chunk)
  * does not depend on how threads share the tiles. */
 static inline proa_status winograd_run(winograd *w)
 {
-    enum { TURNS = 4 }; /* a thread, at least: one that is held up leaves them to the others */
+    enum { TURNS = 4 }; /* work items per thread: others take those of a delayed thread */
     int64_t panels = packed_panels(w->to.channels);
     winograd_tiles(w);
     winograd_lay(w, 1);

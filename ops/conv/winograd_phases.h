@@ -27,8 +27,8 @@ static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_
 
 static inline void phases_filter(const packed_vector *g, packed_vector *u) { points_filter(&phases, g, u); }
 
-/* Two lines' pairs of pixels one behind the other, zeros behind them: what permutes the lanes of two vectors,
- * in whose upper halves zeros stand. */
+/* Index vector of permutex2var that concatenates the first `two` floats of two vectors and fills up with
+ * zeros, which lane 15 of the first has. */
 static inline __m512i phases_order(int64_t two)
 {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -76,7 +76,7 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
         for (int i = 0; i < PHASES_SIDE; i++, y += 2)
             for (int j = 0; j < PHASES_SIDE; j++) {
                 int64_t even = y * length + x + j * two;
-                __m256 p = zero, q = zero; /* a load outside of memory takes long, even masked off */
+                __m256 p = zero, q = zero; /* loads from unmapped memory are slow even if masked off */
                 if (y >= 0 && y < m->height && on[j]) p = _mm256_maskz_loadu_ps(on[j], image + even);
                 if (y + 1 >= 0 && y + 1 < m->height && on[j])
                     q = _mm256_maskz_loadu_ps(on[j], image + even + length);

@@ -13,7 +13,7 @@
 
 enum { STRIDED_SIDE = 5, STRIDED_POINTS = 25, STRIDED_SUMS = 9 };
 
-/* The five numbers of a side, `step` vectors apart, in place of d0 to d4. */
+/* Bᵀ of one side, in place: d0 to d4, `step` vectors apart, become d0 − d2, d2, d4 − d2, d1, d3. */
 static inline __attribute__((always_inline)) void strided_side(packed_vector *d, const int step)
 {
     packed_vector d1 = d[step], d3 = d[3 * step];
@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void strided_side(packed_vector *d,
     d[step] = d[2 * step], d[2 * step] = d[4 * step], d[3 * step] = d1, d[4 * step] = d3;
 }
 
-/* The same of a filter: g0, g0 + g2, g2, g1, g1. */
+/* G of one side: the filter taps g0, g1, g2, `step` vectors apart, become g0, g0 + g2, g2, g1, g1. */
 static inline __attribute__((always_inline)) void strided_filter_side(const struct winograd_set *none,
                                                                       const packed_vector *g, const int step,
                                                                       packed_vector *u)
@@ -35,7 +35,7 @@ static inline void strided_filter(const packed_vector *g, packed_vector *u)
     winograd_filter_by(NULL, g, strided_filter_side, 3, STRIDED_SIDE, u);
 }
 
-/* The points of what one tile reads, for all channels. */
+/* Writes the 25 points of a tile's 5×5 pixels, all channels, as row `row` of the sums' operands in v. */
 static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, float *v)
 {
     const winograd_map *m = &w->from;
@@ -64,7 +64,7 @@ static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, flo
         }
 }
 
-/* A + B and B + C of both sides. */
+/* Aᵀ of both sides: the tile's 2×2 results A + B and B + C, from its nine sums m, for channels from c on. */
 static inline void strided_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
     packed_vector p[STRIDED_SUMS], h[6];
@@ -75,7 +75,7 @@ static inline void strided_results(const winograd *w, winograd_place at, int64_t
     winograd_put_four(w, at, c, h[0] + h[1], h[1] + h[2], h[3] + h[4], h[4] + h[5]);
 }
 
-/* Rows and columns of points are those of d0 − d2 (to A), d2 (B), d4 − d2 (C), d1 (A) and d3 (C). */
+/* Order of a side's points and sum of each (header): d0 − d2 (A), d2 (B), d4 − d2 (C), d1 (A), d3 (C). */
 static const winograd_kind winograd_strided = {
     .side = 2,
     .taps = WINOGRAD_TAPS,

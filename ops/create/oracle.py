@@ -1,4 +1,7 @@
-"""Creation in real Paddle."""
+"""The creation ops full, full_like, arange, linspace, eye, tril, triu and the index ops of triangles in real Paddle.
+One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle
+tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 
 _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",

@@ -7,12 +7,12 @@
 
 typedef struct proa_number {
     bool known;   /* false: a program's variable will supply it */
-    bool integer; /* given as an integer: i is exact */
+    bool integer; /* an integer: its value is in i, exact */
     int64_t i;
     double f;
 } proa_number;
 
-/* The value of s; INVALID_ARGUMENT when it is not given or its tensor has not one element. */
+/* Reads scalar s into *to. INVALID_ARGUMENT if it is absent or its tensor has not one element. */
 proa_status proa__number(const char *who, const char *name, const proa_scalar *s, proa_number *to);
 
 #endif

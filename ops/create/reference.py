@@ -1,4 +1,6 @@
-"""NumPy references of creation."""
+"""NumPy references of the creation ops: full, arange, linspace, eye, tril, triu and their kind. One function per op,
+named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's
+outputs with the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 _DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I32": np.int32, "I64": np.int64,

@@ -3,7 +3,7 @@
  * tags out of range are reported at the next synchronization. */
 #include "ops/lod/cuda/lod.h"
 
-/* Chains of steps, as lengths or offsets give them. */
+/* Chains of steps: n padded chains with `length` each, or, if length is NULL, rows between offsets. */
 struct crf_chains {
     lod_offsets of;        /* length is NULL: these */
     const int64_t *length; /* of padded chains of `steps` each */

@@ -1,4 +1,7 @@
-"""NumPy references of CRF decoding and log-likelihood: all tag sequences are enumerated."""
+"""NumPy references of a linear-chain CRF: crf_decoding, linear_chain_crf and its gradient. They enumerate all tag
+sequences. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as
+NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import itertools
 
 import numpy as np
@@ -26,7 +29,7 @@ def crf_decoding(emission, transition, label=None, length=None, offsets=None):
 
 
 def _chains(emission, length, offsets):
-    """The slice of the flat rows that is each sequence."""
+    """For each sequence, its slice of the rows of emission (padded sequences flattened)."""
     if length is None:
         return [slice(a, b) for a, b in zip(offsets, offsets[1:])]
     return [slice(i * emission.shape[1], i * emission.shape[1] + int(n)) for i, n in enumerate(length.ravel())]
@@ -49,7 +52,7 @@ def linear_chain_crf(emission, transition, label, length=None, offsets=None):
 
 
 def linear_chain_crf_grad(alpha, emission_exps, transition_exps, label, length=None, offsets=None, d_log_likelihood=None):
-    """By the probability of every path."""
+    """The gradient from the probabilities of all tag sequences."""
     tags = alpha.shape[-1]
     xe, tag = emission_exps.reshape(-1, tags).astype(np.float64), label.ravel()
     we, dx, dw = transition_exps.astype(np.float64), np.zeros((len(tag), tags)), np.zeros(transition_exps.shape)

@@ -1,4 +1,7 @@
-"""NumPy references of data_norm."""
+"""NumPy references of data_norm (columns normalized by counts, sums and square sums that are inputs) and its
+gradient. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy
+arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import numpy as np
 
 

@@ -151,7 +151,8 @@ CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image
     return before;
 }
 
-/* Of each image the `keep` best: lines become shorter, as what goes is their end. left: counts of lines. */
+/* Keeps the `keep` best boxes of each image. Lines are in order of score, so each is shortened at its end;
+ * left: the new count of each line. */
 template <class T> __global__ void detect_limit_kernel(detect_plan p, const T *scores, int64_t *left)
 {
     for (int64_t line = blockIdx.x; line < p.images * p.classes; line += gridDim.x) {
@@ -165,7 +166,7 @@ template <class T> __global__ void detect_limit_kernel(detect_plan p, const T *s
     }
 }
 
-/* left: counts of lines, and one entry more; becomes where lines begin. */
+/* per_image[image]: the sum of the counts in `left` of the image's lines. */
 __global__ void detect_count_kernel(detect_plan p, const int64_t *left)
 {
     for (CUDA_EACH(image, p.images)) {

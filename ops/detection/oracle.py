@@ -1,4 +1,7 @@
-"""The detection ops in real Paddle."""
+"""Object detection in real Paddle: anchors (prior_box, anchor_generator, …), box coding, non-maximum suppression and
+matching. One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as
+Paddle tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 from paddle.vision import ops
 

@@ -8,8 +8,8 @@
 
 enum { DETECTION_RATIOS = 64 };
 
-/* Appends a ratio, and with `flip` its inverse, to the n in `to`, unless it is among them; returns the new
- * number. */
+/* Appends `ratio`, and with `flip` its inverse, to the n ratios in `to`, unless `to` has it already (within
+ * 1e-6). Returns the new number of ratios; the caller makes sure that `to` has space for two more. */
 static inline __attribute__((unused)) int64_t detection_add_ratio(double *to, int64_t n, double ratio,
                                                                   bool flip)
 {

@@ -1,4 +1,7 @@
-"""NumPy references of the detection ops."""
+"""NumPy references of object detection: anchors (prior_box, anchor_generator, …), box coding, non-maximum
+suppression and matching. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields,
+tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None:
+not compared)."""
 import numpy as np
 
 

@@ -15,7 +15,7 @@ typedef struct drop_work {
     void *y;
     uint8_t *mask;          /* of y's shape; NULL: all kept */
     bool nontemporal;       /* results are written by non-temporal stores */
-    const proa_walk *small; /* a mask that broadcasts */
+    const proa_walk *small; /* strides of a mask that broadcasts; else NULL */
     double scale;
     proa_rng_state stream;
     uint32_t threshold;

@@ -67,7 +67,7 @@ template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
     }
 }
 
-/* The mask alone, where it broadcasts. */
+/* Draws a mask that is smaller than x (it broadcasts), without applying it. */
 __global__ void drop_mask_kernel(drop_job j)
 {
     proa_rng_state at = cuda_drawn(j.stream);

@@ -1,4 +1,6 @@
-"""Dropout in real Paddle, in the cases without randomness."""
+"""dropout in real Paddle, only where the result is not random: p is 0 or 1, or inference. One function per op, named
+as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors, and saves the outputs
+that it returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 from paddle import _C_ops
 
 

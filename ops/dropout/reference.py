@@ -1,4 +1,7 @@
-"""NumPy references of dropout in the cases without randomness."""
+"""NumPy references of dropout and gelu_dropout where nothing is random (p is 0 or 1, or inference), and of their
+gradients, which read the mask. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's
+fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
+order (None: not compared)."""
 import numpy as np
 from scipy import special
 
@@ -16,7 +19,7 @@ def dropout_grad(mask, d_out, p=0.5, axis=(), training=True, mode="upscale_in_tr
 
 
 def _gelu(x, approximate):
-    """gelu and its slope."""
+    """(gelu(x), its derivative), in float64."""
     x = np.asarray(x, np.float64)
     if approximate:
         inner, slope = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3), np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)

@@ -105,7 +105,7 @@ PROA_FORMULA T F(hardswish_grad)(T x, T g)
 }
 /* At 0 as Paddle's on the CPU (on a GPU it takes the other side there). */
 PROA_FORMULA T F(leaky_relu_grad)(T x, T g, T slope) { return x >= 0 ? g : slope * g; }
-/* Paddle's form carries the offset; where the slope is does not depend on it any more. */
+/* Paddle's op has `offset`; the derivative depends only on out and slope. */
 PROA_FORMULA T F(hardsigmoid_grad)(T out, T g, T slope, T offset)
 {
     (void)offset;

@@ -1,4 +1,7 @@
-"""NumPy and SciPy references of the elementwise ops."""
+"""NumPy and SciPy references of the elementwise ops: arithmetic, comparison, mathematics, activations, conversion,
+and fused_elementwise. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields,
+tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None:
+not compared)."""
 import numpy as np
 from scipy import special
 
@@ -8,7 +11,7 @@ _DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "I3
 
 
 def _floating(x):
-    """Integers compute, and answer, in float32."""
+    """x, or for integers x as float32, which is also the result's dtype."""
     return x.astype(np.float32) if x.dtype.kind in "iub" else x
 
 

@@ -108,7 +108,7 @@ PROA_KERNEL(embedding_grad_cpu, embedding_grad)
         w.sums = proa_scratch((size_t)a->weight->numel * sizeof(float));
         if (!w.sums) return proa_error();
     }
-    int64_t work = w.n / w.rows + 1; /* rows summed a table row */
+    int64_t work = w.n / w.rows + 1; /* rows of d_out for each row of the table, on average */
     proa__parallel(w.rows, rows_grain(w.length * work), scatter, &w);
     proa_scratch_free(w.sums);
     return PROA_OK;

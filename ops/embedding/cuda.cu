@@ -26,7 +26,7 @@ static embedding_ids ids_of(cuda_context *c, const char *op, const proa_tensor *
     return {t.data, t.dtype, cuda_look(weight).shape[0], padding, c->fault, op};
 }
 
-/* Rows of `pieces` pieces of memory. */
+/* Copies the table's row of each id to out, `pieces` elements of T a row; zeros for ids without a row. */
 template <class T>
 __global__ void embedding_kernel(embedding_ids ids, int64_t n, const T *table, T *out, int64_t pieces)
 {
@@ -64,7 +64,7 @@ CUDA_KERNEL(embedding, true)
     return look_up<uint8_t>(c, ids, n, w.data, out.data, bytes);
 }
 
-/* Entries without a row get a key beyond all rows. */
+/* Sort keys of backward: the row of each entry; entries without a row get a key above all rows. */
 __global__ void embedding_keys_kernel(cuda_order o, embedding_ids ids)
 {
     for (CUDA_EACH(i, o.length)) {

@@ -1,4 +1,6 @@
-"""NumPy references of embedding."""
+"""NumPy references of embedding (rows of a table, by index) and its gradient. One function per op, named as the op:
+tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the
+outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 

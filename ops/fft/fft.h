@@ -7,7 +7,7 @@
 #include "core/tensor.h"
 #include "impl/fft.h"
 
-/* axis counted from the front. */
+/* Maps a negative axis to one counted from the front. */
 static inline int fft_axis(const proa_tensor *t, int64_t axis)
 {
     return (int)(axis < 0 ? axis + t->ndim : axis);
@@ -19,7 +19,7 @@ typedef struct fft_frames {
     bool last; /* windows are [size, frames]; otherwise [frames, size, inner] */
 } fft_frames;
 
-/* Divisor that `norm` asks for in a direction, of a transform of n elements. */
+/* The factor of a transform of n elements by norm and direction: 1, 1 / n, or 1 / root (root: √n). */
 static inline double fft_scale(int norm, bool forward, double n, double root)
 {
     if (norm == PROA_FFT_NORM_ORTHO) return 1 / root;

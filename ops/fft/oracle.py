@@ -1,4 +1,7 @@
-"""The Fourier transforms and frames in real Paddle."""
+"""The discrete Fourier transforms (complex, real to complex, complex to real), frame and overlap_add in real Paddle.
+One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle
+tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 from paddle import _C_ops
 
 

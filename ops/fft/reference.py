@@ -1,9 +1,12 @@
-"""NumPy references of the Fourier transforms and of frames."""
+"""NumPy references of the discrete Fourier transforms (complex, real to complex, complex to real) and of frame and
+overlap_add. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as
+NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import numpy as np
 
 
 def _like(out, x):
-    """NumPy computes in double: back to x's precision."""
+    """out, which NumPy computes in double, rounded to x's precision."""
     wide = x.dtype in (np.float64, np.complex128)
     kind = "c" if np.iscomplexobj(out) else "f"
     return out.astype({("c", True): "complex128", ("c", False): "complex64", ("f", True): "float64",

@@ -8,11 +8,11 @@
 extern const proa_op proa__op_segment_pool;
 
 typedef struct graph_job {
-    const char *x, *y; /* y: NULL without */
+    const char *x, *y; /* x, y: rows of nodes and of edges; y NULL: messages are rows of x */
     char *out;
-    const int64_t *src, *dst; /* src: NULL: message e is row e */
+    const int64_t *src, *dst; /* row of x and of out for edge e; src NULL: row e */
     int64_t edges, rows, length, x_length, y_length;
-    const int64_t *x_at, *y_at; /* broadcast: which element of a row each of the message is; else NULL */
+    const int64_t *x_at, *y_at; /* element of an x or y row for each of a message; NULL: same shape */
     int64_t *count;
     int reduce;
     bool product;

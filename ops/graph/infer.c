@@ -110,7 +110,7 @@ proa_status segment_pool_infer(const proa_segment_pool_args *a, proa_segment_poo
 
 /* ---- gradients ------------------------------------------------------------------------- */
 
-/* A vector of counts, at least one each, as a factor of t's rows. */
+/* max(count, 1), shaped to divide or multiply the rows of t. */
 static proa_tensor *per_row(proa_tensor *count, const proa_tensor *t)
 {
     int64_t shape[PROA_MAX_DIMS] = {-1};
@@ -131,7 +131,7 @@ static proa_tensor *to_messages(proa_tensor *d_out, proa_tensor *out, proa_tenso
     return proa_multiply(d, proa_cast(proa_equal(message, proa_gather(out, index)), (proa_dtype)d->dtype));
 }
 
-/* Sums messages into the rows that they came from. */
+/* Sums the messages of each row of `like`; index: the row that each message came from. */
 static proa_tensor *to_rows(proa_tensor *message, proa_tensor *index, const proa_tensor *like)
 {
     int64_t n = message ? message->shape[0] : 0, rows = like->shape[0];

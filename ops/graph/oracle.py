@@ -1,4 +1,6 @@
-"""Messages along edges and segments in real Paddle."""
+"""Message passing along a graph's edges (graph_send_recv, graph_send_ue_recv) and segment_pool in real Paddle. One
+function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors,
+and saves the outputs that it returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 import paddle
 
 

@@ -1,4 +1,7 @@
-"""NumPy references of messages along edges and of segments."""
+"""NumPy references of message passing along a graph's edges (graph_send_recv, graph_send_ue_recv) and of
+segment_pool. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as
+NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import numpy as np
 
 

@@ -1,4 +1,7 @@
-"""The index ops in real Paddle."""
+"""The ops that read or write by index or by mask (gather, scatter, index_put, nonzero, unique, …) in real Paddle.
+One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle
+tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 
 from paddle import gather_nd, index_add, index_sample, index_select, masked_fill  # noqa: F401

@@ -1,4 +1,7 @@
-"""The index ops in NumPy, for the table-driven tests."""
+"""NumPy references of the ops that read or write by index or by mask: gather, scatter, index_put, nonzero, unique
+and their kind, and their gradients. One function per op, named as the op: tests/ops/test_ops.py calls it with the
+op's fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
+order (None: not compared)."""
 import numpy as np
 
 
@@ -36,7 +39,7 @@ def index_sample(x, index):
 
 
 def _whole(arr, indices, axis, broadcast):
-    """arr and indices with equal dims beside the axis."""
+    """(arr, indices) with equal dims but for the axis: broadcast together, or arr cut to the lengths of indices."""
     if not broadcast:
         cut = [np.s_[:n] for n in indices.shape]
         cut[axis] = np.s_[:]
@@ -56,7 +59,7 @@ def take_along_axis(arr, indices, axis, broadcast):
 
 
 def _grid(indices, axis):
-    """An index that names the place of every entry of indices."""
+    """A NumPy index of the elements that the entries of indices select along the axis."""
     at = list(np.indices(indices.shape))
     at[axis] = indices
     return tuple(at)

@@ -131,7 +131,8 @@ static proa_ints list_of(proa_wire_reader *r, const char *attr, const char *tens
     return v;
 }
 
-/* The value that attributes hold: of 2.5+ `values`, before that one list a dtype. */
+/* The value that attributes hold: in `values` since Paddle 2.5, before that in one list attribute per
+ * dtype. */
 static proa_tensor *value_of(proa_wire_reader *r, proa_dtype dtype)
 {
     static const char *const lists[] = {"values", "fp32_values", "fp64_values", "fp16_values"};

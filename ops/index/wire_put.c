@@ -63,7 +63,8 @@ proa_status index_put_read(proa_wire_reader *r)
     return proa_wire_result(r, "out", out);
 }
 
-/* Writes the points' coordinates apart. Paddle refuses indices without axes: a lone point gets one. */
+/* Writes each axis's coordinates of the points as a tensor of its own. Paddle refuses 0-D indices: a single
+ * point gets an axis of length 1. */
 static proa_status put_columns(proa_wire_writer *w, proa_tensor *points, proa_tensors columns)
 {
     proa_meta m = proa_meta_of(points);

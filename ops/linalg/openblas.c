@@ -43,7 +43,7 @@ static bool is_alone(int64_t elements)
     return elements <= ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
 }
 
-/* An op over its whole batch. */
+/* A kernel body that computes an op's whole batch. */
 typedef proa_status (*whole_batch)(const void *args);
 
 /* Runs an op on one thread, or on all of them. */

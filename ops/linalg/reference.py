@@ -1,4 +1,7 @@
-"""Linear algebra in NumPy and SciPy, in double precision. Empty matrices give what NumPy gives."""
+"""NumPy and SciPy references of linear algebra (factorizations, systems, determinants, eigenvalues, SVD), computed
+in double precision; for empty matrices they return NumPy's result. One function per op, named as the op:
+tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the
+outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 
@@ -7,7 +10,7 @@ def wide(x):
 
 
 def mirrored(x, lower):
-    """The Hermitian matrix of which x holds one triangle."""
+    """The Hermitian matrix (in double precision) whose lower, or else upper, triangle is that of x."""
     x = wide(x)
     half = np.tril(x, -1) if lower else np.triu(x, 1)
     diagonal = np.real(np.einsum("...ii->...i", x))[..., None] * np.eye(x.shape[-1])
@@ -56,7 +59,7 @@ def slogdet(x):
 
 
 def each(x, function):
-    """function of every matrix of a batch, its results stacked."""
+    """Applies function to every matrix of a batch and stacks each of its results."""
     flat = [function(m) for m in wide(x).reshape(-1, *x.shape[-2:])]
     return [np.stack(parts).reshape((*x.shape[:-2], *np.shape(parts[0]))) for parts in zip(*flat)]
 

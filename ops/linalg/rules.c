@@ -165,7 +165,7 @@ proa_status matrix_power_vjp(const proa_matrix_power_args *a, proa_matrix_power_
     return proa_error();
 }
 
-/* x⁻ᵀ, and what it is of the identity where `zero` says that x is singular. */
+/* x⁻ᵀ for the regular matrices of a batch; the identity for those that `zero` marks as singular. */
 static proa_tensor *inverse_where_regular(proa_tensor *x, proa_tensor *zero)
 {
     proa_tensor *identity = proa_tril(proa_triu(proa_full_like(x, 1.0)));

@@ -1,4 +1,7 @@
-"""NumPy references of the ops on sequences: each sequence is a slice of rows."""
+"""NumPy references of the ops on concatenated sequences (LoD tensors: sequence_pool, sequence_pad, …) and their
+gradients; a sequence is a slice of rows between two offsets. One function per op, named as the op:
+tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the
+outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 DIVISOR = {"AVERAGE": lambda n: n, "SUM": lambda n: 1, "SQRT": np.sqrt}
@@ -85,7 +88,7 @@ def sequence_expand(x, y, x_offsets, y_offsets, ref_level=-1):
 
 
 def _summed(moved, x, d_out):
-    """The gradient of an op that moves rows: `moved` are the numbers of x's rows as the op moves them."""
+    """The gradient of an op that copies rows; moved: the op applied to the row numbers of x instead of x."""
     d = np.zeros_like(x)
     np.add.at(d, moved, d_out)
     return d

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* A result that outlives this function's scope. */
+/* Returns t from the function's scope to the caller's. */
 static proa_tensor *result(proa_tensor *t) { return t ? proa_return(t) : NULL; }
 
 static proa_tensor *reduced(proa_tensor *loss, proa_loss_reduction reduction)

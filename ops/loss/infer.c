@@ -10,7 +10,7 @@ static proa_status mismatch(const char *op, const char *argument, const proa_ten
                          proa__tensor_text(got), what, proa__tensor_text(like));
 }
 
-/* a and b: same dtype and shape. */
+/* Checks that b has a's dtype and shape; `name` is b's argument. */
 static proa_status twins(const char *op, const proa_tensor *a, const char *name, const proa_tensor *b)
 {
     if (a->dtype == b->dtype && rows_same_shape(a, b)) return PROA_OK;

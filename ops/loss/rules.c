@@ -42,7 +42,7 @@ proa_status class_cross_entropy_vjp(const proa_class_cross_entropy_args *a, proa
     return proa_error();
 }
 
-/* 1 in the rows that count, else 0. */
+/* 1 in the rows whose label is not ignore_index, else 0, in like's dtype. */
 static proa_tensor *counted(proa_tensor *label, int64_t axis, int64_t ignore_index, const proa_tensor *like)
 {
     if (!label) return NULL;
@@ -51,7 +51,8 @@ static proa_tensor *counted(proa_tensor *label, int64_t axis, int64_t ignore_ind
     return proa_cast(proa_not_equal(label, ignore), (proa_dtype)like->dtype);
 }
 
-/* As below; the row's sums depend on the logits, so c's derivative is softmax's. */
+/* d_logits = d_loss · c with c = softmax(logits) − one-hot(label): d_d_loss = Σ d_d_logits · c, and the
+ * gradient for logits is softmax's. */
 proa_status class_cross_entropy_grad_vjp(const proa_class_cross_entropy_grad_args *a,
                                          proa_class_cross_entropy_grad_grads *g)
 {

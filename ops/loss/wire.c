@@ -25,7 +25,7 @@ static proa_status write_last_axis(proa_wire_writer *w, const char *type, proa_t
     return proa_wire_put_int(w, "reduce_all", PROA_WIRE_BOOLEAN, 0);
 }
 
-/* The largest number of each row beside Σ e^(logits − it). */
+/* Writes the ops of `sums`: each row's largest logit m, and Σ e^(logits − m). */
 static proa_status write_sums(const proa_class_cross_entropy_args *a, proa_wire_writer *w)
 {
     proa_meta whole = proa_meta_of(a->logits), one = proa_meta_of(a->loss);
@@ -49,7 +49,8 @@ static proa_status write_sums(const proa_class_cross_entropy_args *a, proa_wire_
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, -1);
 }
 
-/* Paddle wants labels with an axis of 1 where the classes are. */
+/* The label with an axis of length 1 in place of the classes, which Paddle's op requires; reshaped if it has
+ * none. */
 static proa_tensor *put_label(proa_wire_writer *w, proa_tensor *label, const proa_tensor *logits)
 {
     if (label->ndim == logits->ndim) return label;

@@ -100,7 +100,7 @@ DNNL_PRODUCT(bmm, PRODUCT_BMM)
 DNNL_PRODUCT(linear, product_linear)
 DNNL_PRODUCT(matmul_swapped, PRODUCT_SWAPPED)
 
-/* ---- with what follows it ---- */
+/* ---- linear_fused: products with an epilogue ---- */
 
 static matmul_product product_linear_fused(const proa_linear_fused_args *a)
 {
@@ -127,7 +127,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     return proa__dnnl_finish(&b, ok, state);
 }
 
-/* The residual, if there is one, comes first. */
+/* Operands in the primitive's order: the residual, if there is one, is first. */
 PROA_KERNEL_PREPARED(linear_fused_onednn, linear_fused, linear_fused_prepare, proa__dnnl_release)
 {
     int first = !proa__absent(a->residual);

@@ -16,12 +16,12 @@ typedef struct matmul_product {
     int64_t batches; /* their product */
     int64_t m, n, k;
     int64_t x_rs, x_cs, y_rs, y_cs;
-    int64_t out_rs; /* n, but where proa__product_swapped says otherwise; columns are neighbors */
+    int64_t out_rs; /* row stride of out; its columns are contiguous */
     const char *x, *y;
     char *out;
     /* D, broadcast over the batches; NULL without one. */
     const char *add;
-    bool has_add; /* prepare sees no data, so add says nothing there */
+    bool has_add; /* true with an addend, also in prepare, where add is not set */
     int64_t add_rs, add_cs;
     double alpha, beta;
     bool odd; /* a byte stride is no multiple of the element: the operands must be copied first */
@@ -30,7 +30,7 @@ typedef struct matmul_product {
 /* The product of x and y into out; a 1-D x is a row, a 1-D y a column, and batch dims broadcast. */
 matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool transpose_x, bool transpose_y,
                              const proa_tensor *out);
-/* Shape of that product, and x's dtype. */
+/* Meta of proa__product's out: its shape, and x's dtype. */
 proa_status proa__product_meta(const char *op, const proa_tensor *x, const proa_tensor *y, bool transpose_x,
                                bool transpose_y, proa_meta *m);
 /* Like proa__product, but out is [..., m, heads, n], with the rows before the last batch dim, for kernels

@@ -1,4 +1,7 @@
-"""Matrix products in NumPy, for the table-driven tests."""
+"""NumPy references of the matrix products: matmul, bmm, mv, dot, addmm, linear, and fused forms of linear and
+matmul. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy
+arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import numpy as np
 
 import matrix

@@ -34,7 +34,7 @@ bool proa__one_per_channel(const proa_tensor *x, proa_data_format f);
 
 /* Channels of x; dim 1, or the last. 2-D x has channels last either way. */
 int64_t proa__norm_channels(const proa_tensor *x, proa_data_format f);
-/* Geometry of a concrete x, by op. */
+/* norm_rows of an x with known dims, for batch, layer, group and instance norm. */
 norm_rows proa__batch_rows(const proa_tensor *x, proa_data_format f);
 norm_rows proa__layer_rows(const proa_tensor *x, int64_t begin_norm_axis);
 norm_rows proa__group_rows(const proa_tensor *x, int64_t groups, proa_data_format f);

@@ -1,4 +1,7 @@
-"""Normalizations in real Paddle: only the outputs that its Python API shows."""
+"""Batch, layer, group and instance normalization in real Paddle: only the outputs that its Python functions return.
+One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle
+tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 from paddle.nn import functional as F
 

@@ -1,4 +1,7 @@
-"""Normalizations in NumPy, in float64 whatever the input, for the table-driven tests."""
+"""NumPy references of batch, layer, group and instance normalization and their gradients, computed in float64 for
+every input dtype. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors
+as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None: not
+compared)."""
 import numpy as np
 
 LAST = ("NHWC", "NLC", "NDHWC")
@@ -18,7 +21,7 @@ def _scale(x_hat, weight, bias):
 
 
 def _passes(x, axes, fixed):
-    """One value a channel, and statistics that would be its own: it passes unchanged, as in Paddle."""
+    """True if each channel has one value and would be normalized by it: Paddle then returns x unchanged."""
     return not fixed and x.size and all(x.shape[i] == 1 for i in axes)
 
 
@@ -41,7 +44,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, is_test, momentum, ep
 
 
 def _backward(x, weight, mean, inverse, d_out, axes, weight_axes, fixed=False):
-    """Statistics and weight broadcast against x; gradients of the weights are left with those dims as 1."""
+    """(d_x, d_weight, d_bias); statistics and weight broadcast against x, and the last two keep summed dims as 1."""
     x_hat = (x - mean) * inverse
     g = d_out if weight is None else d_out * weight
     d_x = inverse * g if fixed else inverse * (

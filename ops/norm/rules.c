@@ -47,15 +47,15 @@ FIRST_ORDER(instance_norm,
 
 /* ---- second order ---- */
 
-/* A shape in which rows and weights are axes: how each op's tensors are seen below. */
+/* Shapes in which rows and weights are axes, so that one set of formulas serves all normalizations. */
 typedef struct norm_view {
     proa_ints x, statistics, weight; /* shapes to reshape to */
-    proa_ints row_axes;              /* what a mean is taken over */
-    proa_ints weight_axes;           /* what a weight's gradient is summed over */
+    proa_ints row_axes;              /* axes of x that a mean reduces */
+    proa_ints weight_axes;           /* axes of x that a weight's gradient sums over */
     int64_t values[5][4];
 } norm_view;
 
-/* Everything a gradient op has, in that shape; absent ones are NULL. */
+/* A gradient op's tensors in the view's shapes; absent ones are NULL. */
 typedef struct second_order {
     const norm_view *view;
     bool fixed;
@@ -63,7 +63,7 @@ typedef struct second_order {
     proa_tensor *v, *v_weight, *v_bias; /* gradients of d_x, d_weight, d_bias */
 } second_order;
 
-/* Halves are widened, as the kernels do; the engine casts what comes out. */
+/* t in a view's shape; half types as float32, as in the kernels; autograd casts the gradients back. */
 static proa_tensor *shaped(proa_tensor *t, proa_ints shape)
 {
     if (!proa__is_given(t)) return NULL;
@@ -135,7 +135,7 @@ static int64_t dims_product(const proa_tensor *t, int from, int to)
     return n;
 }
 
-/* Copies up to four values into the view's own arrays, so that the lists live as long as it. */
+/* Copies n ≤ 4 values to entry `which` of v->values and returns a list that is valid as long as v. */
 static proa_ints list(norm_view *v, int which, int n, const int64_t *values)
 {
     for (int i = 0; i < n; i++) v->values[which][i] = values[i];
@@ -217,7 +217,7 @@ static proa_status second_rule(norm_operands *o, const norm_view *view, bool fix
     return proa_error();
 }
 
-/* The operands that a gradient op's args `a` and gradients `g` hold. */
+/* norm_operands from a gradient op's args `a` and gradients `g`. */
 #define NORM_OPERANDS(a, g)                                                                \
     {                                                                                      \
         .x = (a)->x, .weight = (a)->weight, .d_out = (a)->d_out, .d_d_x = (g)->d_d_x,      \

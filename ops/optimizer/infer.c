@@ -7,7 +7,7 @@
 /* Roles of a list, by what each shares with the parameters. */
 typedef enum fit {
     GRAD,   /* same shape; the parameter's dtype, or float32 for halves */
-    STATE,  /* the same, and updated in place */
+    STATE,  /* as GRAD; updated in place */
     MASTER, /* same shape, float32 */
     POWER   /* one element, updated in place */
 } fit;

@@ -87,7 +87,7 @@ static inline void proa__set_number(void *args, const proa__optimizer_number *n,
     else *(double *)at = value;
 }
 
-/* Reads Paddle's op of that kind as a step of one parameter; writes a step as one op per parameter. */
+/* Reads Paddle's op of `kind` as a step of one parameter; writes a step as one op per parameter. */
 proa_status proa__optimizer_read(const proa__optimizer_kind *kind, proa_wire_reader *r);
 proa_status proa__optimizer_write(const proa__optimizer_kind *kind, const void *args, proa_wire_writer *w);
 

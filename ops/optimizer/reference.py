@@ -1,4 +1,7 @@
-"""NumPy references of the optimizer steps: each returns the updated lists, in the order of the outputs."""
+"""NumPy references of the optimizer steps (sgd_step, adam_step, …): each returns the lists of updated parameters,
+states and masters. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields,
+tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's order (None:
+not compared)."""
 import numpy as np
 
 
@@ -7,7 +10,8 @@ def _skipped(skip_update):
 
 
 def _each(params, grads, masters, states, rule, skip_update=None):
-    """Runs rule(p, g, *states) -> (p, *states) on float copies; returns params, states…, masters."""
+    """Runs rule(p, g, *states) -> (p, *states) for each parameter, on the master if there is one; returns the lists params,
+    states… and masters."""
     if _skipped(skip_update):
         return (params, *states, list(masters))
     new = [[] for _ in states]

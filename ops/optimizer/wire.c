@@ -37,7 +37,8 @@ static const char *out_name(const entry *e, char *buffer, size_t size)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* The list of one tensor, in `buffer`; empty where the slot is. A failed input is passed on to the op. */
+/* Stores t in *buffer as a list of one; empty if t is NULL. A failed input stays in the list, for the op to
+ * report. */
 static proa_tensors one(proa_tensor *t, proa_tensor **buffer)
 {
     *buffer = t;
@@ -79,7 +80,7 @@ proa_status proa__optimizer_read(const proa__optimizer_kind *kind, proa_wire_rea
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* The Out slot of a state that is not there. */
+/* Writes a temporary in the Out slot of a state that the step lacks, because Paddle requires the slot. */
 static proa_status write_unused(proa_wire_writer *w, const char *slot, proa_tensor *param)
 {
     proa_meta m = proa_meta_of(param);

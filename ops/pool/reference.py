@@ -1,11 +1,14 @@
-"""Pooling in NumPy, as loops over output positions, for the table-driven tests."""
+"""NumPy references of 1-D to 3-D max and average pooling, fixed and adaptive, with indices, and of their gradients,
+as loops over output positions. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's
+fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
+order (None: not compared)."""
 import numpy as np
 
 LAST = ("NHWC", "NLC", "NDHWC")
 
 
 def _axis(size, kernel, stride, before, after, ceil_mode, adaptive):
-    """(from, to, padded length) of each window along one dim."""
+    """For each window along one dim: (first input, end, length with padding)."""
     if adaptive:
         return [(i * size // kernel, -(-(i + 1) * size // kernel), 0) for i in range(kernel)]
     count = int((size + before + after - kernel + (stride - 1 if ceil_mode else 0)) / stride) + 1
@@ -28,7 +31,7 @@ def _windows(shape, kernel_size, stride, padding, ceil_mode, padding_algorithm, 
 
 
 def _each(x, **options):
-    """Every output position with its input slices and the number of elements with padding."""
+    """For each output position: (position, its window's input slices, the window's elements with padding)."""
     axes = _windows(x.shape[2:], **options)
     for at in np.ndindex(*[len(a) for a in axes]):
         spans = [a[i] for a, i in zip(axes, at)]
@@ -53,7 +56,7 @@ def _options(kernel_size, stride=(), padding=None, ceil_mode=False, padding_algo
 
 
 def _pool(x, kind, exclusive, options, pick=None):
-    """Max (of `pick` where x is largest) or mean; also the flat places of the maxima."""
+    """(maxima or means of x's windows, argmax indices in the flat plane); pick: take its elements at the argmax."""
     pick = x if pick is None else pick
     out, mask = np.zeros(_shape(x, **options), x.dtype), np.zeros(_shape(x, **options), np.int32)
     places = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:])

@@ -11,7 +11,8 @@
     .ceil_mode = (a)->ceil_mode, .data_format = (a)->data_format,                          \
     .padding_algorithm = (a)->padding_algorithm
 
-/* v at the mask's places, both [image, channel, …]. */
+/* The elements of v at the argmax indices in `mask`: v is [image, channel, input pixels…], mask and result
+ * [image, channel, windows…]. */
 static proa_tensor *picked(proa_tensor *v, proa_tensor *mask)
 {
     int64_t n = v ? v->shape[0] : 0, c = v ? v->shape[1] : 0;
@@ -32,7 +33,8 @@ static proa_tensor *without_rows(proa_tensor *t, proa_data_format f)
     return proa_squeeze(t, .axis = PROA_INTS(proa__channels_last(f) ? -3 : -2));
 }
 
-/* The 2-D gradient of a 1-D op with explicit or SAME paddings, which the geometry resolved. */
+/* The gradient of any 1-D pooling, as that of a 2-D pooling of one row; the geometry turns its padding
+ * algorithm into numbers. SAME needs a known length. */
 static proa_tensor *row_grad(const pool_params *p, proa_tensor *x, proa_tensor *out, proa_tensor *d_out)
 {
     pool_geometry g;
@@ -70,7 +72,7 @@ static proa_tensor *pool_grad(int rank, proa_tensor *x, proa_tensor *out, proa_t
     return (rank == 3 ? proa_pool3d_grad_opt : proa_pool2d_grad_opt)(x, out, d_out, kernel_size, options);
 }
 
-/* The gradient of a pooling for x, if it is wanted. */
+/* Sets *d_x to the gradient of a pooling of any number of dims, if `want` says that it is asked for. */
 static proa_status give(bool want, const pool_params *p, proa_tensor *x, proa_tensor *out, proa_tensor *d_out,
                         proa_tensor **d_x)
 {

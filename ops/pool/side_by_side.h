@@ -18,11 +18,11 @@ static bool is_2x2_max(const pool_job *job)
     return fits;
 }
 
-/* Every other number of eight. */
+/* Elements 0, 2, 4, 6 and 1, 3, 5, 7 of the eight in a and b. */
 static inline side_row side_even(side_row a, side_row b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
 static inline side_row side_odd(side_row a, side_row b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
 
-/* value where it is the larger, which `larger` then says; NaN is passed over unless it comes first. */
+/* max(v, value); *larger: lanes in which v is larger. A NaN in v never is. */
 static inline side_row side_larger(side_row v, side_row value, side_mask *larger)
 {
     *larger = v > value;
@@ -52,7 +52,7 @@ static inline void side_spread(const float *a, const float *b, const float *d_ou
     *(side_row *)(d_b + SIDE_LANES) = __builtin_shufflevector(third, last, 2, 6, 3, 7);
 }
 
-/* One window; d_out NULL: forwards. */
+/* One 2×2 window: returns its maximum, or (d_out not NULL) writes its gradient to d_a and d_b. */
 static inline float side_one(const float *a, const float *b, const float *d_out, float *d_a, float *d_b)
 {
     float value = a[0];
@@ -89,7 +89,7 @@ static void side_row_backward(const float *a, const float *b, const float *d_out
     }
 }
 
-/* Planes; what no window reaches gets zeros. */
+/* Item: plane. Backward writes zeros to rows and columns that no window covers. */
 static void side_planes(int64_t begin, int64_t end, void *context)
 {
     const pool_job *job = context;

@@ -5,7 +5,8 @@
 #include <proa/ops.h>
 #include <proa/wire.h>
 
-/* The spatial lengths of the result: given, or those that the windows give back. */
+/* Sets the spatial lengths of the result: `output_size`, or the input length of a pooling with these
+ * windows. */
 static proa_status sizes_of(proa_wire_reader *r, const char *type, const proa_tensor *x, int dims,
                             int64_t *sizes)
 {
@@ -36,7 +37,7 @@ static proa_status sizes_of(proa_wire_reader *r, const char *type, const proa_te
     return PROA_OK;
 }
 
-/* Zeros [batch, channels, volume]; of a program's variable the first two may be what a run brings. */
+/* Zeros [batch, channels, volume]; batch and channels that are unknown come from a `shape` op on x. */
 static proa_tensor *blank(proa_tensor *x, int64_t volume)
 {
     int64_t shape[3] = {x->shape[0], x->shape[1], volume};

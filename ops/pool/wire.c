@@ -11,7 +11,8 @@ static proa_status put_list(proa_wire_writer *w, const char *name, int wire_dims
                               (proa_ints){wire_dims, values + (3 - wire_dims), NULL, NULL});
 }
 
-/* Paddings are before and after of each dim when they differ, once when they do not. */
+/* Writes paddings as one number per dim where before and after agree in all dims, else as both. Not
+ * `resolved` (SAME, VALID): zeros. */
 static proa_status put_paddings(proa_wire_writer *w, const pool_geometry *g, int wire_dims, bool resolved)
 {
     int64_t pairs[6] = {0};
@@ -43,7 +44,8 @@ static proa_status put_attrs(const pool_params *p, const pool_geometry *g, int n
     return proa_wire_put_int(w, "use_cudnn", PROA_WIRE_BOOLEAN, 0);
 }
 
-/* SAME written by name would pad the row of a 1-D pooling as well, were that not of size 1 and stride 1. */
+/* Writes pool2d or pool3d. padding_algorithm SAME may stay a name for a 1-D pooling, because the row that it
+ * adds has kernel 1 and stride 1 and so gets no padding. */
 static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *out, proa_wire_writer *w)
 {
     pool_geometry g;
@@ -55,7 +57,7 @@ static proa_status put_pool(const pool_params *p, proa_tensor *x, proa_tensor *o
     return put_attrs(p, &g, n, w);
 }
 
-/* ---- max pooling that says where the maxima are ------------------------------------------- */
+/* ---- max pooling with argmax indices ---- */
 
 static const char *index_type(int wire_dims)
 {
@@ -88,7 +90,7 @@ static proa_status write_index(const pool_params *p, proa_tensor *x, proa_tensor
     return put_index_attrs(p, &g, n, w);
 }
 
-/* Dims to channels first, and back. */
+/* Permutation of dims from channels-last to channels-first, or (`back`) the reverse. */
 static const int64_t *permutation(int ndim, bool back)
 {
     static const int64_t images[2][4] = {{0, 3, 1, 2}, {0, 2, 3, 1}};
@@ -96,7 +98,8 @@ static const int64_t *permutation(int ndim, bool back)
     return ndim == 5 ? volumes[back] : images[back];
 }
 
-/* t with channels first, in a new variable where they are last; `made` unless that is to be written later. */
+/* A channels-first variable for t: t itself if it is; else a new one, with a transpose op if `made` (t has
+ * its value), or without (the caller writes it). */
 static proa_tensor *channels_first(const pool_params *p, proa_tensor *t, bool made, proa_wire_writer *w)
 {
     if (!proa__channels_last(p->format)) return t;
@@ -118,7 +121,8 @@ static proa_tensor *mask_of(const proa_tensor *out, proa_wire_writer *w)
     return proa_wire_temporary(w, &m);
 }
 
-/* Paddle's own spelling of adaptive max pooling: the windows of its pool2d are others. */
+/* Writes max_pool2d_with_index: adaptive windows of Paddle's pool2d differ from those of
+ * adaptive_max_pool. */
 static proa_status write_adaptive_max(const pool_params *p, proa_tensor *x, proa_tensor *out,
                                       proa_wire_writer *w)
 {

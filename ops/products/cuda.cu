@@ -11,7 +11,7 @@ struct cross_plan {
     const char *x, *y;
     char *out;
     proa_dtype dtype;
-    int64_t item, inner, total; /* total: of triples */
+    int64_t item, inner, total; /* total: number of 3-vectors */
 };
 template <class A> __global__ void cross_kernel(cross_plan p)
 {
@@ -43,7 +43,8 @@ CUDA_KERNEL(cross, true)
 
 /* ---- kron -------------------------------------------------------------------------------- */
 
-/* x and y with as many dims; an element of the product stands at x's place · y's length + y's place. */
+/* Operands of kron, the shorter shape with leading ones. Along each dim, element i of x and j of y give
+ * element i · (y's length) + j of the product. */
 struct kron_plan {
     int ndim;
     const char *x, *y;
@@ -91,7 +92,8 @@ CUDA_KERNEL(kron, true)
     CUDA_SWITCH_SUM(p.dtype, A, return cuda_launch(c, cuda_blocks(p.numel), CUDA_BLOCK, kron_kernel<A>, p););
 }
 
-/* A block an element of one side: the sum of d_out times the other side's conjugates. d_out is p.out. */
+/* One block per element of one operand: the sum of d_out times the other operand's conjugates. d_out is
+ * p.out. */
 template <class A>
 __global__ void kron_grad_kernel(kron_plan p, bool of_x, char *to, int64_t count, int64_t terms)
 {
@@ -144,7 +146,7 @@ struct renorm_plan {
         return ((k * n + slice) * inner + in) * item;
     }
 };
-/* A block a slice. */
+/* One block per slice: computes its p-norm, then scales it. */
 __global__ void renorm_kernel(renorm_plan r)
 {
     for (int64_t slice = blockIdx.x; slice < r.n; slice += gridDim.x) {

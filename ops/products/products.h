@@ -8,7 +8,7 @@
 /* cross's axis: the one given, or for 9 the first of length 3. INVALID_ARGUMENT unless there may be one. */
 proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis);
 
-/* Two shapes, the shorter with ones in front, and their product's. */
+/* Shapes of kron's operands, the shorter one with leading ones, and of its result. */
 typedef struct kron_shape {
     int ndim;
     int64_t x[PROA_MAX_DIMS], y[PROA_MAX_DIMS], out[PROA_MAX_DIMS];

@@ -4,7 +4,8 @@
 
 #include "ops/random/formulas.h"
 
-/* Start of the numbers: reserved from the thread's generator, or the beginning of the given seed's. */
+/* Start of `blocks` Philox blocks: reserved from the thread's generator, or with a seed other than 0 the
+ * start of that seed's stream. */
 static proa_status random_start(cuda_context *c, int64_t seed, uint64_t blocks, cuda_draws *at)
 {
     *at = cuda_draws{{(uint64_t)seed, 0}, NULL};
@@ -27,7 +28,7 @@ RANDOM_KIND(normal)
 RANDOM_KIND(truncated)
 RANDOM_KIND(exponential)
 
-/* S: what is stored; T: what is made, EACH of them from a block of 128 bits. */
+/* S: stored type; T: computed type, of which a Philox block of 128 bits gives EACH numbers. */
 template <class K, class S, class T, int EACH>
 __global__ void random_kernel(S *out, int64_t n, random_numbers j, cuda_draws draws)
 {
@@ -205,7 +206,7 @@ struct multinomial_job {
     const char *x;
     proa_dtype dtype;
     int64_t item, n, rows, want;
-    double *work; /* rows × n: running sums, or the waits */
+    double *work; /* [rows, n]: running sums, or −log(u) / weight */
     int64_t *out;
     cuda_draws draws;
     bool again;
@@ -213,7 +214,7 @@ struct multinomial_job {
     const char *op, *weights, *possible;
 };
 
-/* The least of (wait, place) behind the one drawn last. */
+/* The least (key, index) pair above the pair drawn last; key: −log(u) / weight. */
 struct multinomial_next {
     double key;
     int64_t place;
@@ -223,7 +224,8 @@ CUDA_FN bool multinomial_before(double key, int64_t place, double other, int64_t
     return key < other || (key == other && place < at);
 }
 
-/* A block a row: checks the weights; sums them in order, as the CPU does, or makes the waits. */
+/* One block per row: checks the weights, then fills `work`: with replacement (again) their running sums,
+ * added in order as on the CPU; else each entry's key −log(u) / weight. */
 __global__ void multinomial_weights_kernel(multinomial_job j)
 {
     proa_rng_state at = cuda_drawn(j.draws);
@@ -256,7 +258,7 @@ __global__ void multinomial_weights_kernel(multinomial_job j)
     }
 }
 
-/* The first place whose running sum lies above u. */
+/* With replacement: the first index whose running sum exceeds u · total. */
 __global__ void multinomial_again_kernel(multinomial_job j)
 {
     proa_rng_state at = cuda_drawn(j.draws);
@@ -269,12 +271,12 @@ __global__ void multinomial_again_kernel(multinomial_job j)
             if (sums[mid] > u) high = mid;
             else low = mid + 1;
         }
-        while (low > 0 && sums[low] == sums[low - 1]) low--; /* rounding has led behind the last weight */
+        while (low > 0 && sums[low] == sums[low - 1]) low--; /* rounding went past the last positive weight */
         j.out[k] = low;
     }
 }
 
-/* Without replacement: the `want` least waits, in order. */
+/* Without replacement: the indices of the `want` least keys, in order. */
 __global__ void multinomial_once_kernel(multinomial_job j)
 {
     __shared__ double keys[CUDA_BLOCK];

@@ -138,7 +138,7 @@ PROA__BOTH double random_poisson_small(double mean, double u)
     return k;
 }
 
-/* Others: transformed rejection with squeeze (Hörmann, 1993: PTRS). */
+/* Larger means: transformed rejection with squeeze (Hörmann, 1993: PTRS). */
 PROA__BOTH double random_poisson_large(double mean, proa_rng_state at, uint64_t first)
 {
     double root = sqrt(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;

@@ -6,7 +6,7 @@
 
 /* The axes as a bit mask; none given means all. */
 proa_status proa__reduce_mask(const char *who, const proa_ints *axis, int ndim, unsigned *mask);
-/* axis of argmax, cumsum, …: *flat when it is not given. */
+/* Axis of argmax, cumsum, … as a number from 0; *flat: `axis` is absent and the op reads x as 1-D. */
 proa_status proa__scan_axis(const char *who, const proa_scalar *axis, int ndim, int *to, bool *flat);
 
 #endif

@@ -1,4 +1,6 @@
-"""Reductions, arg-reductions and running sums in real Paddle."""
+"""Reductions (sum, max, p_norm, …), argmax and argmin, and cumulative ops (cumsum, cummax, …) in real Paddle. One
+function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors,
+and saves the outputs that it returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 import paddle
 
 _DTYPES = {"BOOL": "bool", "I32": "int32", "I64": "int64", "F16": "float16", "F32": "float32", "F64": "float64",

@@ -19,7 +19,7 @@ typedef struct proa_reduce_plan {
     int64_t outputs, terms;    /* elements of the result; elements that each of them is made of */
 } proa_reduce_plan;
 
-/* mask: bit i set = axis i of x is reduced. */
+/* Fills p for a contiguous x; bit i of mask: axis i is reduced. */
 static inline void proa__reduce_plan(proa_reduce_plan *p, const proa_tensor *x, unsigned mask)
 {
     int64_t shape[PROA_MAX_DIMS];

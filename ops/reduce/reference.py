@@ -1,4 +1,7 @@
-"""NumPy references of reductions, arg-reductions and running sums."""
+"""NumPy references of reductions (sum, max, p_norm, …), argmax and argmin, and cumulative ops (cumsum, cummax, …),
+and of cumprod_grad and logcumsumexp_grad. One function per op, named as the op: tests/ops/test_ops.py calls it with
+the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op
+table's order (None: not compared)."""
 import numpy as np
 from scipy.special import logsumexp as _logsumexp
 

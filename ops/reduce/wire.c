@@ -57,14 +57,14 @@ static proa_status write_reduce(proa_wire_writer *w, const char *who, const char
     return proa_wire_put_output(w, "Out", out);
 }
 
-/* Without a result dtype. */
+/* Writes a reduction whose op has no result dtype. */
 static proa_status write_plain(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
                                proa_tensor *x, const proa_ints *axis, bool keepdim, proa_tensor *out)
 {
     return write_reduce(w, who, type, list, x, axis, keepdim, PROA_NODTYPE, PROA_NODTYPE, out);
 }
 
-/* With one. in_dtype, which Paddle converts to first, is the input's own. */
+/* Writes a reduction to out's dtype as in_dtype (x's) and out_dtype; both are left open if they are equal. */
 static proa_status write_typed(proa_wire_writer *w, const char *who, const char *type, proa_wire_type list,
                                proa_tensor *x, const proa_ints *axis, bool keepdim, proa_tensor *out)
 {
@@ -73,7 +73,7 @@ static proa_status write_typed(proa_wire_writer *w, const char *who, const char 
     return write_reduce(w, who, type, list, x, axis, keepdim, in, d, out);
 }
 
-/* `...`: a further option, with a comma behind it. */
+/* Reader of a reduce_* op; `...`: a further option, followed by a comma. */
 #define REDUCE_READ(op, ...)                                                                       \
     proa_status op##_read(proa_wire_reader *r)                                                     \
     {                                                                                              \

@@ -162,7 +162,7 @@ static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t padd
     return span < 0 ? 0 : span / stride + 1;
 }
 
-/* [batch, each · deformable_groups · points, out_height, out_width]. */
+/* True if t is [batch, each · deformable_groups · kernel points, out_height, out_width]. */
 static bool follows(const deformable_geometry *g, const proa_tensor *t, const proa_tensor *x, int64_t each)
 {
     int64_t points = g->kh < 0 || g->kw < 0 ? -1 : each * g->deformable_groups * g->kh * g->kw;

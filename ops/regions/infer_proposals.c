@@ -68,7 +68,8 @@ static proa_status check_boxes(const char *op, const char *name, const proa_tens
     return OP_FAIL(op, INVALID_ARGUMENT, name, "is %s; expected [boxes, 4]", proa__tensor_text(t));
 }
 
-/* Number of images: one less than there are offsets; −1: unknown. FAILS unless one of both is given. */
+/* Sets *images to the number of images: the length of `num` if it is present, else that of `offsets` less
+ * one; −1: unknown. INVALID_ARGUMENT if both are absent. */
 static proa_status images_of(const char *op, const char *name, const proa_tensor *num,
                              const proa_tensor *offsets, int64_t *images)
 {

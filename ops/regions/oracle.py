@@ -1,4 +1,7 @@
-"""Pooled regions, deformable convolution and proposals in real Paddle."""
+"""RoI pooling (roi_align, roi_pool, psroi_pool), deformable convolution, region proposals and matrix_nms in real
+Paddle. One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as
+Paddle tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 from paddle.vision import ops
 

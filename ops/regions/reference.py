@@ -1,4 +1,7 @@
-"""NumPy references of pooled regions, deformable convolution and proposals."""
+"""NumPy references of RoI pooling (roi_align, roi_pool, psroi_pool), deformable convolution, region proposals and
+matrix_nms, and of their gradients. One function per op, named as the op: tests/ops/test_ops.py calls it with the
+op's fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
+order (None: not compared)."""
 import numpy as np
 
 
@@ -8,7 +11,7 @@ def owners(boxes_num, offsets):
 
 
 def taps(v, n):
-    """[samples, n]: how much of each of n pixels is in a sample at v; a sample outside has none."""
+    """[samples, n]: linear-interpolation weights of n pixels in samples at positions v; zeros for samples outside."""
     out = np.zeros((len(v), n))
     for i, at in enumerate(v):
         if -1 <= at <= n:
@@ -20,7 +23,7 @@ def taps(v, n):
 
 
 def mixtures(box, shape, rows, columns, scale, ratio, aligned):
-    """Weights of the image's rows and columns in each row and each column of cells."""
+    """([cell rows, image rows], [cell columns, image columns]): weights of RoI align, averaged over a cell's samples."""
     shift = 0.5 if aligned else 0.0
     made = []
     for low, high, cells, n in ((box[1], box[3], rows, shape[0]), (box[0], box[2], columns, shape[1])):

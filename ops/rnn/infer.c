@@ -13,7 +13,8 @@ static proa_status bad(const char *op, const char *argument, int64_t index, cons
                                                           : 3));
 }
 
-/* True if t is [d0, d1, d2] (d1, d2 = 0: fewer dims) of that dtype; a wanted −1 is unknown. */
+/* True if t has this dtype and shape [d0, d1, d2]; d1 or d2 = 0: it has fewer dims; an expected −1 agrees
+ * with any length. */
 static bool is(const proa_tensor *t, int dtype, int64_t d0, int64_t d1, int64_t d2)
 {
     const int64_t want[3] = {d0, d1, d2};

@@ -1,4 +1,7 @@
-"""rnn in real Paddle, outside training."""
+"""rnn (LSTM, GRU and simple recurrent networks) in real Paddle, except training with dropout between layers, which
+is random. One function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as
+Paddle tensors, and saves the outputs that it returns, in the op table's order (None: not compared), for
+tests/ops/test_ops.py."""
 import paddle
 from paddle import _C_ops
 

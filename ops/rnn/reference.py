@@ -1,4 +1,6 @@
-"""NumPy reference of rnn, outside training."""
+"""NumPy references of rnn and rnn_grad, except training with dropout between layers, which is random. One function
+per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares
+Proa's outputs with the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 
@@ -22,7 +24,7 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
 
 def rnn(input, pre_state, weight_list, sequence_length=None, mode="LSTM", num_layers=1, is_bidirec=False,
         dropout_prob=0.0, training=True):
-    """Out, no mask, the final states; reserve is the kernel's own affair and not compared."""
+    """(out, None for the dropout mask, final states, None for reserve, whose layout is the kernel's)."""
     assert not (training and dropout_prob > 0 and num_layers > 1), "random: compared by statistics instead"
     ways = 2 if is_bidirec else 1
     steps, batch = input.shape[:2]
@@ -51,7 +53,7 @@ def rnn(input, pre_state, weight_list, sequence_length=None, mode="LSTM", num_la
 
 def rnn_grad(input, pre_state, weight_list, sequence_length, dropout_state, out, reserve, d_out, d_state, mode,
              num_layers, is_bidirec, dropout_prob):
-    """The forward reference differentiated by complex steps: Im f(x + ih) / h, exact to rounding for small h."""
+    """(d_input, d_pre_state, d_weight_list) by complex-step differentiation of rnn: Im f(x + ih) / h."""
     leaves = [np.asarray(t, np.complex128) for t in (input, *pre_state, *weight_list)]
     states, h, slopes = len(pre_state), 1e-30, []
 

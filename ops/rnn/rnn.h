@@ -1,5 +1,5 @@
-/* Sizes of a recurrent network, and the layout of the state that the forward op saves for backward. Private
- * to ops/rnn; may use core. */
+/* Fills in a recurrent network's sizes (sizes.h) from its tensors and attributes. Private to ops/rnn; may use
+ * core. */
 #ifndef PROA_OPS_RNN_H
 #define PROA_OPS_RNN_H
 

@@ -1,12 +1,12 @@
-/* Arithmetic of a recurrent network's sizes and of its saved state's layout, shared with kernels of other
- * devices. Uses the table's enums. */
+/* A recurrent network's sizes, and how many elements its saved state (reserve) has; shared by shape inference
+ * and the kernels of all devices. Uses the table's enums. */
 #ifndef PROA_OPS_RNN_SIZES_H
 #define PROA_OPS_RNN_SIZES_H
 
 #include <proa/ops/types.h>
 
 typedef struct rnn_sizes {
-    int64_t steps, batch, input, hidden, layers, directions, gates; /* gates: 4, 3 or 1 times hidden */
+    int64_t steps, batch, input, hidden, layers, directions, gates; /* of a cell: LSTM 4, GRU 3, else 1 */
 } rnn_sizes;
 
 static inline int64_t rnn_gates(proa_rnn_mode mode)
@@ -14,8 +14,8 @@ static inline int64_t rnn_gates(proa_rnn_mode mode)
     return mode == PROA_RNN_MODE_LSTM ? 4 : mode == PROA_RNN_MODE_GRU ? 3 : 1;
 }
 
-/* Elements that one layer and direction saves: activated gates, states, and for LSTM the cells, for GRU U·h +
- * b of the candidate. */
+/* Elements that one layer and direction saves for each step and sequence: activated gates, hidden state, and
+ * for LSTM the cell state, for GRU the candidate's U·h + b. */
 static inline int64_t rnn_kept(const rnn_sizes *s, proa_rnn_mode mode)
 {
     return s->gates * s->hidden + s->hidden * (rnn_gates(mode) > 1 ? 2 : 1);

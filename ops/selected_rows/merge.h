@@ -5,10 +5,10 @@
 
 #include "kernels/rowwise.h"
 
-/* Entries by row: order[start[j]] … order[start[j + 1] − 1] give row[j], in ascending position, so that sums
- * have the same bits every time. row ascends. */
+/* Entries by row: entries order[start[j]] … order[start[j + 1] − 1] of t's values belong to row[j], in
+ * ascending order, so that sums have the same bits every time. row ascends. */
 typedef struct rows_merge {
-    const proa_tensor *t;  /* NULL: an ordinary gradient */
+    const proa_tensor *t;  /* NULL: a dense gradient */
     int64_t count, length; /* rows, elements of each */
     int64_t *row, *start, *order;
 } rows_merge;

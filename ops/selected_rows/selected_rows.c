@@ -16,7 +16,7 @@ static bool is_ascending(const proa_tensor *index)
     return true;
 }
 
-/* Sums the rows of values [n, …] that `place` gives the same number below count: [count, …]. */
+/* [count, …]: sums of the rows of values [n, …] with equal numbers in `place`, all below count. */
 static proa_tensor *sum_rows(proa_tensor *values, proa_tensor *place, int64_t count)
 {
     int64_t length = 1, shape[PROA_MAX_DIMS];
@@ -70,7 +70,7 @@ proa_tensor *proa_rows_to_dense(proa_tensor *t)
     return add_rows_to(table, t);
 }
 
-/* Both of kind rows: the rows of a, then those of b. */
+/* Adds two SelectedRows by concatenation: the rows of a, then those of b. */
 static proa_tensor *join(proa_tensor *a, proa_tensor *b)
 {
     int64_t shape[PROA_MAX_DIMS];

@@ -41,7 +41,7 @@ static bool may_skip(const ctc *w, int64_t n, int64_t s)
     return s % 2 && s > 2 && symbol(w, n, s) != symbol(w, n, s - 2);
 }
 
-/* softmax's logarithm of sequence n, [T, C]. */
+/* Log-softmax over the classes for each frame of sequence n, [T, C]. */
 static void log_softmax(const ctc *w, int64_t n, int64_t T, double *to)
 {
     const proa_tensor *x = w->a->logits;

@@ -63,7 +63,8 @@ CUDA_FN int64_t ctc_length(const ctc_problem &p, const char *at, proa_dtype dtyp
     return 0;
 }
 
-/* Frames that the letters need, as a block; more than there can be if one is no class. */
+/* Number of frames that the label needs, with a blank between equal letters (by the whole block); above
+ * p.times if a letter is not a class. */
 static __device__ int64_t ctc_needed(const ctc_problem &p, int64_t n, int64_t L)
 {
     int64_t needed = 0;

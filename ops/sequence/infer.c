@@ -15,7 +15,7 @@ static proa_status check_logits(const char *op, const proa_tensor *logits)
                    proa__tensor_text(logits));
 }
 
-/* One length a sequence. */
+/* Checks that t is a vector of integers with one length for each sequence in logits. */
 static proa_status check_lengths(const char *op, const char *name, const proa_tensor *t,
                                  const proa_tensor *logits)
 {

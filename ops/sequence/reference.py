@@ -1,4 +1,7 @@
-"""NumPy references of the losses over sequences and trees: all paths are listed where there are few."""
+"""NumPy references of ctc_loss and hsigmoid_loss, which list all paths where there are few, of their gradients, and
+of gather_tree and sequence_mask. One function per op, named as the op: tests/ops/test_ops.py calls it with the op's
+fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
+order (None: not compared)."""
 import itertools
 
 import numpy as np

@@ -330,7 +330,7 @@ static proa_ints list_or_tensor(proa_wire_reader *r, const char *attr, const cha
     return (proa_ints){all.count, NULL, NULL, at};
 }
 
-/* The entries of such a list for a tensor of ndim axes; *n is 0 where there is none. */
+/* Sets `to` to the entries of a crop's list for a tensor of ndim axes; *n is 0 for an empty list. */
 static proa_status crop_list(const char *arg, proa_ints list, int ndim, int64_t *to, int *n)
 {
     *n = 0;

@@ -64,7 +64,8 @@ proa_status concat_infer(const proa_concat_args *a, proa_concat_metas *m)
     return PROA_OK;
 }
 
-/* A part of d_out for input x. In a program with unknown lengths, `at` is the part's computed offset. */
+/* The part of d_out that belongs to input x, from *offset on, which moves to the part's end. In a program
+ * with unknown lengths *at is the computed offset. */
 static proa_tensor *part_of(proa_tensor *d_out, proa_tensor *x, int axis, int64_t *offset, proa_tensor **at)
 {
     proa_ints axes = PROA_INTS(axis);
@@ -239,7 +240,7 @@ proa_status unbind_infer(const proa_unbind_args *a, proa_unbind_metas *m)
     return parts("unbind", "input", a->input, a->axis, 0, &m->out);
 }
 
-/* m: the list's metas. */
+/* m: metas of the output list, one per part. */
 proa_status unbind_view(proa_unbind_args *a, const proa_meta *m)
 {
     const proa_metas *list = (const void *)m;

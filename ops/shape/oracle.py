@@ -1,4 +1,6 @@
-"""The shape ops in real Paddle."""
+"""The ops that rearrange elements (reshape, slice, concat, pad, roll, diagonal, …) in real Paddle. One function per
+op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors, and saves the
+outputs that it returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 import paddle
 
 from paddle import broadcast_to, expand, expand_as, flip, reshape, stack, tile, transpose  # noqa: F401

@@ -105,8 +105,8 @@ proa_status pad_write(const void *args, proa_wire_writer *w)
 typedef struct padding {
     const char *op;
     int64_t sides[SIDES];
-    proa_tensor *given; /* supplies the sides */
-    bool last;          /* channels */
+    proa_tensor *given; /* tensor that supplies the paddings, or NULL */
+    bool last;          /* channels are the last axis */
     int units, first;
     const char *mode;
     double value;

@@ -132,7 +132,7 @@ static int64_t longest_run(const sort_pair *p, int64_t n)
     return best;
 }
 
-/* Writes the selected part of a sorted line. */
+/* Writes `take` values and indices of a sorted line, from sorted position `skip` on. */
 typedef struct line_out {
     const line_sort *s;
     const uint64_t *sorted;

@@ -37,7 +37,7 @@ __global__ void sort_keys_kernel(sort_lines s, cuda_order o)
     }
 }
 
-/* The lines of x in order; the caller frees them. */
+/* Sorts all lines of x by key; the caller frees the order. */
 static proa_status sort_all(cuda_context *c, const sort_lines &s, cuda_order *o)
 {
     int64_t lines = s.outer * s.inner;
@@ -132,7 +132,7 @@ __global__ void select_kernel(sort_lines s, cuda_order o, int64_t *places)
     }
 }
 
-/* Sorted candidates: the places they had in the line they came from. */
+/* Writes the sorted candidates: values, and their indices in the line that they were selected from. */
 __global__ void select_take_kernel(sort_lines s, cuda_order o, const int64_t *places, sort_result r)
 {
     for (CUDA_EACH(i, o.lines * r.take)) {

@@ -1,4 +1,6 @@
-"""The sorting ops in real Paddle. Indices of equal elements may differ there, so values are compared."""
+"""sort, argsort, topk, kthvalue, mode and searchsorted in real Paddle. One function per op, named as the op:
+tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors, and saves the outputs that it
+returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 import paddle
 
 from paddle import argsort, kthvalue, mode, searchsorted  # noqa: F401

@@ -1,9 +1,11 @@
-"""The sorting ops in NumPy, for the table-driven tests."""
+"""NumPy references of sort, argsort, topk, kthvalue, mode and searchsorted; equal elements keep their order. One
+function per op, named as the op: tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and
+compares Proa's outputs with the outputs that it returns, in the op table's order (None: not compared)."""
 import numpy as np
 
 
 def _order(x, axis, descending):
-    """Stable places in ascending or descending order; equal elements keep theirs."""
+    """Indices that sort x stably along axis, ascending or descending."""
     if not descending:
         return np.argsort(x, axis, kind="stable").astype(np.int64)
     rank = np.unique(x, return_inverse=True)[1].reshape(x.shape)

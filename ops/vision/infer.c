@@ -158,7 +158,8 @@ static proa_status indivisible(const char *who, const proa_tensor *x, int axis, 
                    proa__tensor_text(x), axis, (long long)by);
 }
 
-/* Divides axis c by square and multiplies the other two by r, or the reverse. */
+/* Infers a pixel shuffle: divides the channels by r² and multiplies height and width by r (widen), or the
+ * reverse. */
 static proa_status shuffled(const char *who, const proa_tensor *x, const char *arg, int64_t r,
                             proa_data_format format, bool widen, proa_meta *m)
 {

@@ -1,4 +1,6 @@
-"""The image ops in real Paddle."""
+"""The image ops interpolate, grid_sample, affine_grid, pixel shuffles, unfold, fold and maxout in real Paddle. One
+function per op, named as the op: tests/ops/run_matrix.py calls it with the op's fields, tensors as Paddle tensors,
+and saves the outputs that it returns, in the op table's order (None: not compared), for tests/ops/test_ops.py."""
 import paddle.nn.functional as F
 from paddle.nn.functional import affine_grid, grid_sample, maxout  # noqa: F401
 

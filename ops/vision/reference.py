@@ -1,4 +1,7 @@
-"""The image ops in NumPy, for the table-driven tests. Positions are float32, as Paddle has them."""
+"""NumPy references of the image ops: interpolate, grid_sample, affine_grid, pixel shuffles, unfold, fold, maxout,
+and their gradients; interpolation positions are float32, as in Paddle. One function per op, named as the op:
+tests/ops/test_ops.py calls it with the op's fields, tensors as NumPy arrays, and compares Proa's outputs with the
+outputs that it returns, in the op table's order (None: not compared)."""
 import itertools
 
 import numpy as np
@@ -12,7 +15,7 @@ def _last(data_format):
 
 
 def _place(i, n, step, align_corners, align_mode):
-    """Linear modes: the first of two taps of output i, and the second one's weight."""
+    """Linear modes: (source index of the first of two taps of output i, weight of the second)."""
     edge, half = F(step) * F(i), F(F(step) * (F(i) + F(0.5))) - F(0.5)
     at = max(half, F(0)) if align_mode == 0 and not align_corners else edge
     base = min(int(at), n - 1)
@@ -20,7 +23,7 @@ def _place(i, n, step, align_corners, align_mode):
 
 
 def _taps(n, out, step, mode, align_corners, align_mode):
-    """One axis as an [out, n] matrix of weights."""
+    """[out, n]: weights of the n source pixels of one axis in each output."""
     m = np.zeros((out, n))
     for i in range(out):
         edge, half = F(step) * F(i), F(F(step) * (F(i) + F(0.5))) - F(0.5)
@@ -41,7 +44,7 @@ def _taps(n, out, step, mode, align_corners, align_mode):
 
 
 def _axes(shape, size, scale, align_corners):
-    """Of every axis: its length, the output's, and how far apart outputs lie."""
+    """For each spatial axis: (input length, output length, distance of outputs in source pixels)."""
     for k, n in enumerate(shape):
         factor = scale[0 if len(scale) == 1 else k] if not len(size) else 0
         out = size[k] if len(size) else int(n * float(F(factor)))
@@ -118,7 +121,7 @@ def grid_sample(x, grid, mode, padding_mode, align_corners):
 
 
 def grid_sample_grad(x, grid, d_out, mode, padding_mode, align_corners):
-    """By central differences, exact where the step stays between the same pixels: the output is multilinear."""
+    """(d_x, d_grid) by central differences of step H: exact while no pixel border is crossed, as out is multilinear."""
     x, grid = x.astype(np.float64), grid.astype(np.float64)
 
     def slope(a, f):
@@ -201,7 +204,7 @@ def maxout_grad(x, out, d_out, groups, axis):
 
 
 def _windows(size, kernel_sizes, strides, paddings, dilations):
-    """Rows and columns of the padded image that each kernel place and window reads: [kh, kw, oh, ow]."""
+    """(rows, columns) of the padded image that kernel elements read in each window; both broadcast to [kh, kw, oh, ow]."""
     at = []
     for d in range(2):
         padded = size[d] + paddings[d] + paddings[d + 2]

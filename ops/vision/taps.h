@@ -14,8 +14,8 @@
 
 enum { TAPS_MAX = 4 };
 
-/* In arithmetic T: in / out of an axis, where `factor` is what `scale` says of it, 0 if a size was given; and
- * Keys' cubic at distance t from the second of four taps. */
+/* For arithmetic type T: the step of an axis, in / out, or 1 / scale if `factor` is not 0; and Keys' cubic
+ * kernel at distance t from the second of four taps. */
 #define T float
 #define STEP taps_step
 #define CUBIC taps_cubic

@@ -24,7 +24,7 @@ typedef struct resize_read {
     proa_data_format format;
 } resize_read;
 
-/* Sizes that factors in a tensor give: known only when the program runs. */
+/* The output size that a tensor of scale factors gives, computed by ops when the program runs. */
 static proa_tensor *size_from_scale(proa_tensor *x, proa_tensor *scale, bool last)
 {
     int64_t first = last ? 1 : 2, n = x->ndim - 2;

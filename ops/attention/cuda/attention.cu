@@ -10,7 +10,7 @@ template <class Op, int TS, class A> CUDA_FN A attention_across(A v)
     return v;
 }
 
-/* BQ queries and BK keys a tile, heads of at most D elements. */
+/* Forward: a block computes BQ queries of one head, over tiles of BK keys; heads have at most D elements. */
 template <class X, class A, int D, int BQ, int BK, int TS>
 __global__ void __launch_bounds__(TS *TS) attention_kernel(attention_problem w, X *to, A *lse, int64_t blocks)
 {

@@ -12,7 +12,8 @@ template <class Op> CUDA_FN float tensor_across(float v)
     return Op::join(v, cuda_shuffle_xor(v, 2));
 }
 
-/* BK keys a tile. */
+/* Forward: a block computes TENSOR_ROWS queries of one head, over tiles of BK keys; heads have at most D
+ * elements. quick: rows may be loaded 16 bytes at a time. */
 template <class X, int D, int BK>
 __global__ void __launch_bounds__(TENSOR_THREADS)
     attention_tensor_kernel(attention_problem w, X *to, float *lse, int64_t blocks, bool quick)

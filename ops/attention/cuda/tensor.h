@@ -132,7 +132,7 @@ static inline bool tensor_fits(const cuda_context *c, const attention_problem &w
     return CUDA_HALVES >> w.dtype & 1 && w.size <= TENSOR_MAX && w.value_size <= TENSOR_MAX && mma_can(c);
 }
 
-/* tensor.cu: PROA_OK, or an error. delta: Σ d_out · out of every query and head. */
+/* Launch the kernels of tensor.cu. delta: Σ d_out · out of every query and head, from the caller. */
 proa_status attention_tensor(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                              const proa_tensor *lse);
 proa_status attention_tensor_grad(cuda_context *c, const attention_problem &w,

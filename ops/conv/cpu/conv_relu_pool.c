@@ -230,7 +230,7 @@ PROA_KERNEL_PREPARED(conv2d_pooled_cpu, conv2d_pooled, conv2d_pooled_prepare, NU
                       forward_range);
 }
 
-/* ---- what both gradients walk over ------------------------------------------------------------- */
+/* ---- argmax pixels with a gradient, which both gradients sum over ---- */
 
 /* Argmax pixels of one plane whose gradient is not zero: their filter windows' offsets in an image
  * [line][column][channel], and the gradients. */
@@ -515,7 +515,7 @@ PROA_KERNEL_PREPARED(conv2d_pooled_grad_input_cpu, conv2d_pooled_grad_input, con
                       j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_input, input_range);
 }
 
-/* ---- the same, of other ops ----------------------------------------------------------------------- */
+/* ---- composed kernels: the same results from other ops ---- */
 
 static proa_status call(const char *op, void *args)
 {

@@ -11,19 +11,19 @@ enum { TAPS = 9, ROWS = 4, COLUMNS = 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
 
 /* One direction's job. A strip: `rows` rows of the result, or for the filter of what comes from above. */
 typedef struct planes {
-    const float *x, *weight, *bias; /* x: d_out, backwards to the input */
-    const float *d;                 /* d_out, for the filter */
+    const float *x, *weight, *bias; /* x: d_out in dgrad */
+    const float *d;                 /* d_out in wgrad */
     float *out;
     int64_t batch, channels, height, width; /* of x */
-    int64_t above, left, spread; /* where x starts in its padding; 1 + zeros between its elements */
+    int64_t above, left, spread;            /* padding before x; distance of x's pixels in padded x */
     int64_t out_height, out_width, side[2], stride[2];
     int64_t rows, strips, pitch; /* pitch: floats of a row in scratch, whole vectors */
     int64_t shift[CONV_DEPTHWISE_SIDE_MAX * CONV_DEPTHWISE_SIDE_MAX],
-        area; /* of each tap in scratch; floats of scratch */
+        area; /* offset of each tap in scratch; floats of scratch */
     bool flipped, nontemporal;
 } planes;
 
-/* A 3 × 3 filter at distance 1. */
+/* True for a 3×3 filter with stride 1. */
 static bool is_square(const planes *w)
 {
     return w->side[0] == 3 && w->side[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1;
@@ -34,7 +34,7 @@ static int64_t simd_up(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 /* Copies phase `phase` of the row `from` to a row of scratch; the padding around it is zero already. */
 static void fill_row(const planes *w, const float *from, int64_t phase, float *to)
 {
-    int64_t step = w->stride[1], at = phase - w->left; /* where x would start, without `spread` */
+    int64_t step = w->stride[1], at = phase - w->left; /* first column of x to copy */
     if (w->spread > 1) {                               /* stride is 1 then */
         for (int64_t i = 0, k = w->left; i < w->width && k < w->pitch; i++, k += w->spread) to[k] = from[i];
         return;
@@ -63,13 +63,13 @@ static void fill(const planes *w, const float *plane, int64_t y0, int64_t n, boo
             }
 }
 
-/* Memory that the next strip reads, asked for in `parts` while this one is computed. */
+/* Prefetch of the next strip's input, in parts of `step` bytes while this strip is computed. */
 typedef struct ahead {
     const char *at;
     int64_t step; /* bytes a part */
 } ahead;
 
-/* Strip `next` of the planes at x, whose rows are `height` by `width`; nothing where there is none. */
+/* Prefetch of strip `next` of the planes at x (`height` rows of `width` floats); empty from `end` on. */
 static ahead look_ahead(const planes *w, const float *x, int64_t height, int64_t width, int64_t next,
                         int64_t end, int64_t parts)
 {
@@ -108,8 +108,8 @@ static void leave(leaving *l, int64_t ready, bool last)
     l->done += n;
 }
 
-/* ROWS vectors of results, one below the other, of a 3 × 3 filter: each vector of x is read once for all rows
- * that see it. */
+/* One vector of columns in `rows` adjacent output rows of a 3×3 filter: each vector of x is read once for all
+ * rows that use it. */
 static inline __attribute__((always_inline)) void square(const float *x, int64_t pitch, const float *tap,
                                                          const int rows, float start, float *to, int64_t step)
 {
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) void square(const float *x, int64_t
     for (int r = 0; r < rows; r++) *(f32_lanes *)(void *)(to + r * step) = sum[r];
 }
 
-/* n vectors of results: every tap's shift of x, times the tap. */
+/* n adjacent vectors of an output row: the sum over taps of the tap times x shifted by the tap's offset. */
 static inline __attribute__((always_inline)) void taps_of(const planes *w, const float *x, const float *tap,
                                                           int64_t taps, const int n, float start, float *to)
 {
@@ -141,7 +141,7 @@ static inline __attribute__((always_inline)) void taps_of(const planes *w, const
     for (int i = 0; i < n; i++) *(f32_lanes *)(void *)(to + i * LANES) = sum[i];
 }
 
-/* `rows` rows of results from row y on, `across` floats apart, whole vectors of them. */
+/* Computes output rows [y, y + rows) of a strip into `to`, whose rows are padded to whole vectors. */
 static void convolve(const planes *w, const float *x, const float *tap, int64_t y, int64_t rows, float start,
                      float *to)
 {
@@ -159,7 +159,7 @@ static void convolve(const planes *w, const float *x, const float *tap, int64_t 
     }
 }
 
-/* Work items are strips, plane after plane. */
+/* Forward and dgrad. Item: strip, the strips of a plane in sequence. */
 static void strips_range(int64_t begin, int64_t end, void *context)
 {
     const planes *w = context;
@@ -191,8 +191,8 @@ static void strips_range(int64_t begin, int64_t end, void *context)
     proa_scratch_free(scratch);
 }
 
-/* sum[t] += Σ d · x shifted by tap t, for a 3 × 3 filter: down a vector of columns, each vector of x is read
- * once for the three rows of d that see it. Two rows of zeros lie below d. */
+/* sum[t] += Σ d · x shifted by tap t, for a 3×3 filter, one vector of columns at a time from top to bottom:
+ * each vector of x is read once for the three rows of d that it multiplies. Two rows of zeros follow d. */
 static inline __attribute__((always_inline)) void square_dots(const planes *w, const float *x, const float *d,
                                                               int64_t rows, ahead next[2], double *sum)
 {
@@ -201,7 +201,7 @@ static inline __attribute__((always_inline)) void square_dots(const planes *w, c
     for (int t = 0; t < TAPS; t++) part[t] = (f32_lanes){0};
     for (int64_t c = 0; c < w->out_width; c += LANES) {
         ask(&next[0]), ask(&next[1]);
-        f32_lanes one = {0}, two = {0}; /* the rows of d before, and before that */
+        f32_lanes one = {0}, two = {0}; /* the previous row of d, and the one before it */
         for (int64_t y = 0; y < rows + 2; y++) {
             const float *from = x + y * w->pitch + c;
             f32_lanes now = LANES_AT(d + y * across + c);
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void dots(const planes *w, const fl
     }
 }
 
-/* Work items are channels: each is summed by one thread, image after image. */
+/* Wgrad. Item: channel, whose sums one thread makes, image after image. */
 static void filters_range(int64_t begin, int64_t end, void *context)
 {
     const planes *w = context;
@@ -271,7 +271,7 @@ static void filters_range(int64_t begin, int64_t end, void *context)
     proa_scratch_free(scratch);
 }
 
-/* Offsets of taps in scratch, and number of rows of a strip. */
+/* Sets the rows of a strip, so that scratch fits STRIP_BYTES, and each tap's offset in scratch. */
 static void cut(planes *w)
 {
     int64_t more = (w->side[0] - 1) / w->stride[0], phases = w->stride[0] * w->stride[1];

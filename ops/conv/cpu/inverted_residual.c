@@ -1,7 +1,7 @@
 /* Fused inverted residuals (1×1, depthwise, 1×1) with constant filters: each strip of image rows goes through
- * all three convolutions, so that the expanded rows between them stay in the L2 cache; rows that two strips
- * of one thread share are kept. Each element is computed as depthwise.h and packed.c compute it, so neither
- * strips nor threads change a bit. May use core and helpers of ops/. */
+ * all three convolutions, so that the expanded rows between them stay in the L2 cache; a thread reuses the
+ * expanded rows that its previous strip computed. Each element is computed as depthwise.h and packed.c
+ * compute it, so results do not depend on strips or threads. May use core and helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/inverted_residual.h"
@@ -14,24 +14,24 @@ typedef struct inverted {
     const inverted_geometry *g;
     const float *x, *residual;
     float *out;
-    packed_product expand, project; /* of no rows: a strip says which */
+    packed_product expand, project; /* m, a, c are set per strip */
     depthwise middle;
-    int64_t strips;            /* an image */
-    int64_t wide, narrow;      /* floats of a strip's lines before and after the depthwise convolution */
+    int64_t strips;            /* per image */
+    int64_t wide, narrow;      /* floats of a strip's rows before and after the depthwise convolution */
     int64_t copies, work_each; /* floats */
     float *work;
     packed_turns turns;
 } inverted;
 
-/* Expanded lines [from, to) of an image, in the memory of one thread. */
+/* One thread's scratch, and the expanded rows [from, to) of `image` that `wide` holds. */
 typedef struct inverted_lines {
     int64_t image, from, to;
     float *wide, *narrow, *copy;
 } inverted_lines;
 
-enum { STRIP_BYTES = 384 << 10, STRIPS = 2 }; /* half of a second-level cache; a thread, at least */
+enum { STRIP_BYTES = 384 << 10, STRIPS = 2 }; /* half of an L2 cache; strips per thread */
 
-/* Lines [from, to) of the input that rows [r0, r1) of the result read. */
+/* Rows [from, to) of the depthwise convolution's input that its output rows [r0, r1) read. */
 static void lines_of(const conv_geometry *g, int64_t r0, int64_t r1, int64_t *from, int64_t *to)
 {
     int64_t first = r0 * g->stride[1] - g->before[1];
@@ -100,7 +100,7 @@ static void cut_strips(inverted *w, int64_t threads)
 {
     const conv_geometry *g = &w->g->depthwise;
     int64_t in = w->g->expands ? g->in[2] * g->in_channels : 0, out = g->out[2] * g->out_channels;
-    int64_t span = (g->kernel[1] - 1) * g->dilation[1] + 1 - g->stride[1]; /* lines beyond a stride a row */
+    int64_t span = (g->kernel[1] - 1) * g->dilation[1] + 1 - g->stride[1]; /* input rows, less stride */
     int64_t capacity = STRIP_BYTES / 4 - span * in, each = g->stride[1] * in + out;
     int64_t rows = capacity < each ? 1 : capacity / each, strips = (g->out[1] + rows - 1) / rows;
     int64_t wanted = (threads * STRIPS + g->batch - 1) / g->batch;

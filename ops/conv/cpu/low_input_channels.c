@@ -16,16 +16,16 @@ typedef struct low_input_job {
     conv_geometry g;
     const float *x, *weight;
     float *result;
-    int64_t taps, places; /* of the filter; of the output */
-    const float *d;       /* d_out; its strides in floats, and its blocks of 16 channels: */
+    int64_t taps, places; /* taps of the filter; pixels of the output */
+    const float *d;       /* d_out; below: its strides in floats, its blocks of 16 channels */
     int64_t d_image, d_block, d_place, d_channel, d_blocks;
-    /* to the input */
-    int64_t vectors, together; /* of images; of them summed at once */
+    /* dgrad */
+    int64_t vectors, together; /* vectors of 16 images; vectors summed together */
     float *packed;             /* d_out as [vector][place][channel][16 images] */
-    float *filter;             /* as [tap][output channel][input channel] */
-    int32_t *line, *column;    /* of the output, under a line and tap of the input; -1: none */
-    /* to the filter */
-    int64_t lines, pitch, image;                /* of a padded image; floats of it */
+    float *filter;             /* weight as [tap][output channel][input channel] */
+    int32_t *line, *column;    /* output index by [input index][tap]; −1: none */
+    /* wgrad */
+    int64_t lines, pitch, image;                /* padded image: rows, floats of a row, of all */
     int64_t chunks, each, sums, padded, blocks; /* floats of a chunk's memory, and of its parts */
     float *work;
 } low_input_job;

@@ -76,7 +76,7 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
                   .points = s->data,
                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
                   .tail = PROA__EPILOGUE(a)};
-    w.from.channels *= w.kind->phases; /* which are summed up; where pixels stand stays the same */
+    w.from.channels *= w.kind->phases; /* channels to sum; the steps between pixels are unchanged */
     if (!packed_is_of(s, a->weight)) {
         int64_t panels = packed_panels(g->out_channels);
         winograd_lay(&w, 1);

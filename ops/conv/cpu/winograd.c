@@ -11,8 +11,8 @@ enum {
     TILE = BLOCK * BLOCK,
     TAPS = WINOGRAD_TAPS,
     POINTS = WINOGRAD_POINTS,
-    /* To the filter: bytes of the points of tiles that are summed at once, and how few these may be; panels
-     * that a row of the input's points is made for. */
+    /* Wgrad: bytes of the points of a chunk of tiles; tiles that a chunk has at least; panels of d_out's
+     * points for which a row of the input's points is computed. */
     SUMMED_BYTES = 1 << 20,
     SUMMED_MIN = 64,
     PANELS = 8,
@@ -188,13 +188,13 @@ static const sum_tile_fn sum_tiles[PACKED_MR] = {PACKED_TILES(SUM_ENTRY)};
  * sums their products, chunk after chunk. Threads share no data that they write. */
 typedef struct sum_job {
     winograd w;         /* tiles of the forward convolution; from: the input */
-    const float *d_out; /* lies as w.to says */
+    const float *d_out; /* in the layout of w.to */
     filter_job f;
-    int64_t groups; /* of panels of output channels */
+    int64_t groups; /* groups of panels of output channels */
 } sum_job;
 
-/* The job's r-th row of points, panels [p0, p1): v: points of the input, [point][tile][ld]; d: of d_out,
- * [panel][point][tile][PACKED_NR]. */
+/* One work item: row `row` of the four rows of points, panels [p0, p1). v: points of the input,
+ * [point][tile][ld]; d: points of d_out, [panel][point][tile][PACKED_NR]. */
 typedef struct sum_part {
     int64_t row, p0, p1;
     float *v, *d;

@@ -71,8 +71,8 @@ static proa_status fill_with_bias(cuda_context *c, const conv_side *to, const vo
 
 /* ---- operands as the library takes them ------------------------------------------------ */
 
-/* The operand in its own memory, or in scratch. `offset` of the side lies inside the library's memory where
- * that is larger: padding. */
+/* An operand as the op has it (`mine`) and as cuDNN gets it (`theirs`): the same memory, or scratch, which is
+ * larger where padding is written into it. */
 struct conv_operand {
     conv_side mine, theirs;
     void *scratch;
@@ -85,7 +85,8 @@ static conv_side interior(const conv_operand *o, const int64_t *before)
     return s;
 }
 
-/* Decides where the library reads or writes; copies what it reads. */
+/* Sets theirs.data to the operand's own memory if cuDNN takes its layout, else to scratch, into which it
+ * copies an operand that is read (`reads`), with zeros in the padding. */
 static proa_status take(cuda_context *c, conv_operand *o, bool channels_last, const int64_t *before,
                         bool reads, int64_t item)
 {
@@ -132,7 +133,7 @@ static void spatial(const cuda_tensor &t, int dims, bool channels_last, int64_t 
     for (int i = 0; i < dims; i++) to[3 - dims + i] = t.shape[(channels_last ? 1 : 2) + i];
 }
 
-/* Bytes from one entry of each of t's axes to the next, as it is stored. */
+/* Byte strides of t's axes, as its memory is laid out (channels-last if t.channels_last). */
 static void axis_strides(const cuda_tensor &t, int64_t *step)
 {
     int64_t next = cuda_item(t.dtype);
@@ -144,7 +145,8 @@ static void axis_strides(const cuda_tensor &t, int64_t *step)
     }
 }
 
-/* channels_last: the op has them so, whatever memory does. */
+/* Describes tensor t as an operand. channels_last: the op's data format, which need not be the memory's
+ * layout. */
 static void set_operand(conv_operand *o, const cuda_tensor &t, int64_t n, int64_t channels,
                         const int64_t *size, bool channels_last)
 {
@@ -264,7 +266,7 @@ proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_
     bool lay = last || x.channels_last || y.channels_last || w.channels_last;
     proa_status status = run_layout(c, &j, lay);
     release(c, &j);
-    if (status == PROA_DECLINED && lay) { /* the library knows this one with channels first only */
+    if (status == PROA_DECLINED && lay) { /* cuDNN has this convolution channels-first only */
         status = run_layout(c, &j, false);
         release(c, &j);
     }

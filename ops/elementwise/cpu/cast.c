@@ -134,7 +134,7 @@ void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, in
     }
 }
 
-/* The row of a conversion: the staging has done the work already, what is left is the move. */
+/* Inner loop of a conversion: operands are converted before and after it by map.c, so it only copies. */
 #define MOVE(T, name)                                                \
     static void name(char *const *p, int64_t n, const void *args)    \
     {                                                                \
@@ -159,7 +159,7 @@ static proa_row move_row(proa_dtype d)
 }
 
 /* Conversions of plain contiguous memory need no staging, except before non-temporal stores. */
-enum { CAST_PIECE = 1024, CAST_AHEAD = 4096 }; /* bytes: of a piece; how far ahead memory is asked for */
+enum { CAST_PIECE = 1024, CAST_AHEAD = 4096 }; /* bytes of a piece; prefetch distance in bytes */
 typedef struct flat_cast {
     char *out;
     const char *in;

@@ -36,8 +36,8 @@ enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
  * count. */
 enum { SHARED = 64 };
 
-/* Start of the next chunk of each plain input: prefetched while this chunk's output is written, so that
- * reading and writing overlap. */
+/* Addresses of the next chunk of each DIRECT input whose elements have the output's size: prefetched while
+ * this chunk's output is written with non-temporal stores, so that reading and writing overlap. */
 typedef struct ahead {
     int n;
     const char *at[PROA_MAP_MAX];

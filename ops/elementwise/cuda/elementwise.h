@@ -50,7 +50,7 @@ template <int N> CUDA_FN void cuda_map_walk(const cuda_map<N> &m, int64_t i, int
     }
 }
 
-/* Any strides, any dtypes. */
+/* Applies f to operands of any strides and dtypes, one element at a time. */
 template <int N, class F> __global__ void map_kernel(cuda_map<N> m, F f)
 {
     typedef typename F::T T;
@@ -108,7 +108,8 @@ template <> struct cuda_map_access<float> {
     }
 };
 
-/* Everything contiguous and of dtypes that the functor's own types are read from; addresses aligned. */
+/* Applies f to contiguous, aligned operands of dtypes that cuda_map_access takes, CUDA_MAP_READ elements at a
+ * time. */
 template <int N, class F> __global__ void map_plain_kernel(cuda_map<N> m, F f)
 {
     typedef typename F::T T;
@@ -160,7 +161,7 @@ template <int N> static void cuda_map_merge(cuda_map<N> *m)
     m->ndim = n;
 }
 
-/* tensors: the output, then N inputs that broadcast to it. Dims as they are. */
+/* Fills m, without merging dims, from the output and N inputs that broadcast to it. */
 template <int N> static void cuda_map_operands(cuda_map<N> *m, proa_tensor *const *tensors)
 {
     cuda_tensor out = cuda_look(tensors[0]);
@@ -177,7 +178,7 @@ template <int N> static void cuda_map_operands(cuda_map<N> *m, proa_tensor *cons
     }
 }
 
-/* The same, dims merged. False: there is nothing to do. */
+/* Fills m and merges its dims; false if the output is empty. */
 template <int N> static bool cuda_map_fill(cuda_map<N> *m, proa_tensor *const *tensors)
 {
     cuda_map_operands(m, tensors);
@@ -208,8 +209,8 @@ template <int N, class F> static proa_status cuda_map_run(cuda_context *c, proa_
     return cuda_launch(c, cuda_blocks(m.numel), CUDA_BLOCK, (map_kernel<N, F>), m, f);
 }
 
-/* The dtype that a formula computes in for inputs of dtype d, as the CPU chooses it; `rows` has those it
- * has. */
+/* The dtype in which a formula computes for inputs of dtype d, as on the CPU; bit d of `rows`: it has a
+ * version for dtype d. */
 static inline proa_dtype cuda_compute_dtype(unsigned rows, proa_dtype d)
 {
     if (rows >> d & 1) return d;

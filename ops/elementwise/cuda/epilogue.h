@@ -35,7 +35,7 @@ CUDA_EPILOGUE(F32, float)
 CUDA_EPILOGUE(F64, double)
 #undef CUDA_EPILOGUE
 
-/* In place of out; residual: PROA_NONE for none, else it broadcasts to out. */
+/* Applies the epilogue to out in place; residual: PROA_NONE for none, else broadcast to out. */
 static inline proa_status cuda_epilogue_run(cuda_context *c, proa_tensor *out, proa_tensor *residual,
                                             proa_fused_activation activation, double alpha, double beta)
 {

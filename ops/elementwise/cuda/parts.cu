@@ -1,7 +1,6 @@
 /* CUDA kernels of isclose, allclose, equal_all, atan2 and bitwise_not, which have no generated kernels. */
 #include "ops/elementwise/cuda/elementwise.h"
 
-/* ---- comparisons ------------------------------------------------------------------------- */
 /* ---- comparisons --------------------------------------------------------------------------- */
 
 template <class X> struct close_size {

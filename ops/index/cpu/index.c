@@ -194,7 +194,7 @@ typedef struct point_sums {
     int64_t count, inner, item;
 } point_sums;
 
-/* Columns [begin, end) of every point. */
+/* Adds columns [begin, end) of every point's slice, in the order of the points. */
 static void add_points(int64_t begin, int64_t end, void *context)
 {
     const point_sums *p = context;

@@ -83,8 +83,8 @@ static inline void index_steps(const proa_tensor *tensor, int ndim, const int64_
     for (int i = 0; i < lead; i++) steps[i] = 0;
 }
 
-/* data is indexed along axis; values (may be NULL) go with the places. Lines along the axis come one after
- * the other if asked: the order in which the CPU adds. */
+/* Walk over the entries of `index`, which has shape `places`: data is indexed along axis, values (may be
+ * NULL) have an element per entry. lines: the axis is innermost, which is the order in which the CPU adds. */
 static inline index_walk index_walk_of(const proa_tensor *index, const proa_tensor *data,
                                        const proa_tensor *values, const int64_t *places, int axis, bool lines)
 {
@@ -97,7 +97,7 @@ static inline index_walk index_walk_of(const proa_tensor *index, const proa_tens
     w.along = ds[axis];
     ds[axis] = 0;
     for (int i = 0, at = 0; i < d.ndim; i++, at++) {
-        at += lines && at == axis; /* the axis comes last */
+        at += lines && at == axis; /* the axis becomes innermost */
         int from = lines && i + 1 == d.ndim ? axis : at;
         w.shape[i] = places[from], w.index[i] = is[from], w.data[i] = ds[from], w.value[i] = vs[from];
         w.count *= places[from];

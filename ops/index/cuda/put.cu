@@ -56,7 +56,7 @@ static proa_status put_rows_of_points(cuda_context *c, const proa_tensor *index,
     return cuda_launch(c, cuda_blocks(p.count), CUDA_BLOCK, put_point_rows_kernel, p, r->rows);
 }
 
-/* The value over [points…, x's other axes]. */
+/* A walk that reads `value` broadcast to [points…, x's other axes]. */
 static proa_status put_walk(const proa_index_put_args *a, int64_t count, index_walk *w)
 {
     cuda_tensor x = cuda_look(a->x), index = cuda_look(a->index), value = cuda_look(a->value);
@@ -74,7 +74,7 @@ static proa_status put_walk(const proa_index_put_args *a, int64_t count, index_w
     return PROA_OK;
 }
 
-/* For each row, 1 + the last place that names it; 0: none. */
+/* owner[row] = 1 + the last point that names the row, which alone writes it; 0: none. */
 __global__ void put_owners_kernel(put_rows r, int64_t *owner)
 {
     for (CUDA_EACH(k, r.count))

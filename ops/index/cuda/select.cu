@@ -322,7 +322,7 @@ struct unique_rows {
     int64_t item;
     index_around r;
     uint64_t nan;         /* the key of NaN, which differs from itself */
-    const int64_t *order; /* NULL: as they stand */
+    const int64_t *order; /* NULL: in x's order */
     CUDA_MEMBER int64_t row(int64_t i) const { return order ? order[i] : i; }
     CUDA_MEMBER uint64_t key(int64_t row, int64_t k) const
     {
@@ -424,7 +424,7 @@ struct unique_list {
 };
 struct unique_put {
     unique_rows u;
-    int64_t *heads; /* where each group begins */
+    int64_t *heads; /* index of each group's first slice, in the sorted order */
     unique_list index, inverse;
     CUDA_MEMBER void put(int64_t i, int64_t before, bool hit) const
     {

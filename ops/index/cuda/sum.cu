@@ -140,7 +140,7 @@ CUDA_KERNEL(index_add, true)
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-/* For each row, 1 + the last index that names it; 0: none. */
+/* owner[row] = 1 + the last index that names the row, which alone writes it; 0: none. */
 __global__ void scatter_owners_kernel(cuda_indices index, int64_t count, int64_t *owner)
 {
     for (CUDA_EACH(k, count)) {
@@ -232,7 +232,7 @@ __global__ void sum_walk_keys_kernel(cuda_order o, index_walk w, cuda_indices in
     }
 }
 
-/* The places of a walk as an order by the elements they go to. */
+/* Sorts the entries of a walk by the element of out that each writes to; equal ones keep their order. */
 static proa_status walk_order(cuda_context *c, cuda_order *o, const index_walk &w, const proa_tensor *index,
                               const proa_tensor *out, int axis)
 {

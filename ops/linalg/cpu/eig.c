@@ -36,8 +36,8 @@ static void hessenberg(linalg_z *h, linalg_z *qt, linalg_z *v, int64_t n)
     }
 }
 
-/* The eigenvalue of h's 2×2 block that ends at `last` that is nearer to its last entry (Wilkinson's shift).
- * */
+/* Wilkinson's shift: the eigenvalue of h's 2×2 block ending at `last` that is nearer to the block's last
+ * entry. */
 static linalg_z shift_of(const linalg_z *h, int64_t n, int64_t last, int step)
 {
     linalg_z a = h[(last - 1) * n + last - 1], b = h[(last - 1) * n + last];

@@ -62,7 +62,7 @@ static void complete(double *w, int64_t have, int64_t total, int64_t m)
 /* x = Σ s[j]·u_j·v_jᵀ, s descending. Of the two sides the longer one is in `tall` (rows of `high` numbers: k
  * of them, or all), the other in `short_` (rows of `low`). */
 typedef struct decomposition {
-    int64_t high, low, rows;   /* rows: of tall that are wanted */
+    int64_t high, low, rows;   /* rows: number of rows of tall to compute */
     double *s, *tall, *short_; /* low, rows × high, low × low */
     double *w, *v;             /* low × high and low × low: space to work in */
     int64_t *order;

@@ -18,7 +18,8 @@ struct linalg_failure {
     }
 };
 
-/* `core` of t's last dims are the matrix. Batch dims broadcast to the first out.ndim − out_core of out. */
+/* The matrices (core 2) or vectors (core 1) in a tensor's last dims; its batch dims broadcast to the first
+ * out.ndim − out_core dims of out. */
 linalg_operand operand_of(const proa_tensor *tensor, int core, const cuda_tensor &out, int out_core)
 {
     cuda_tensor t = cuda_look(tensor);
@@ -34,7 +35,7 @@ linalg_operand operand_of(const proa_tensor *tensor, int core, const cuda_tensor
     }
     return x;
 }
-/* Of a tensor that has the batch dims itself. */
+/* operand_of for a tensor of matrices that has the result's batch dims itself. */
 linalg_operand matrices_of(const proa_tensor *tensor) { return operand_of(tensor, 2, cuda_look(tensor), 2); }
 
 int64_t count_of(const linalg_operand &x)
@@ -295,7 +296,7 @@ CUDA_KERNEL(inverse, is_real(a->x))
     return run(c, count_of(x), x.rows * (2 * x.rows + 1), inverse_fn{x, matrices_of(a->out)}, "x", singular);
 }
 
-/* y holds vectors (one dim fewer than x's), or matrices. */
+/* True if y is a batch of vectors (one dim fewer than x), false if of matrices. */
 static bool is_vector(const cuda_tensor &x, const cuda_tensor &y)
 {
     bool same = y.ndim == x.ndim - 1;

@@ -18,7 +18,7 @@ struct linalg_operand {
     proa_dtype dtype;
     int64_t rows, columns;
     int ndim;
-    int64_t shape[PROA_MAX_DIMS], step[PROA_MAX_DIMS]; /* of the batch dims, in matrices */
+    int64_t shape[PROA_MAX_DIMS], step[PROA_MAX_DIMS]; /* batch dims, and their strides in matrices */
     CUDA_MEMBER int64_t first(int64_t index) const
     {
         return cuda_offset(ndim, shape, step, index) * rows * columns;
@@ -47,7 +47,7 @@ CUDA_FN void linalg_store(const linalg_operand &x, int64_t index, const double *
     int64_t first = x.first(index);
     for (LINALG_EACH(i, x.rows * x.columns))
         x.put(first + i, from[turned ? i % x.columns * x.rows + i / x.columns : i]);
-    __syncthreads(); /* before the next matrix takes its place */
+    __syncthreads(); /* all threads have read before the next matrix overwrites it */
 }
 
 CUDA_FN void linalg_identity(double *a, int64_t n)

@@ -5,7 +5,7 @@
 
 enum { PADDING = -1 };
 
-/* Source row in x (or PADDING) of each row of the result. */
+/* For each row of the result, the index of its source row in x, or PADDING. `at` is scratch memory. */
 typedef struct rows_map {
     int64_t *at;
     int64_t n;

@@ -91,7 +91,7 @@ CUDA_KERNEL(lod_reset, true)
 
 /* ---- reshape --------------------------------------------------------------------------- */
 
-/* Offsets in rows of `narrow` elements as such in rows of `wide`. */
+/* Offsets of the reshaped sequences: from rows of `width` elements to rows of `new_dim`. */
 __global__ void lod_reshape_kernel(const int64_t *at, int64_t n, int64_t width, int64_t new_dim, int64_t *to,
                                    cuda_fault *fault)
 {
@@ -130,7 +130,7 @@ template <class T> __global__ void lod_expand_back_kernel(lod_offsets of, const 
     }
 }
 
-/* d_out [sequences, length, w]: the rows that are no padding. */
+/* d_x from d_out [sequences, length, w]: copies the rows that are not padding. */
 template <class T>
 __global__ void lod_pad_back_kernel(lod_offsets of, const T *d_out, T *d_x, int64_t length, int64_t w)
 {

@@ -57,7 +57,7 @@ static inline proa_status lod_take(cuda_context *c, const char *op, const char *
                        name);
 }
 
-/* Returns what is given, with S bits of an element's size, 4 or 8 bytes. */
+/* Makes the calling function return `...`, in which S is uint64_t for dtypes of 8 bytes, else uint32_t. */
 #define LOD_BY_SIZE(dtype, S, ...)   \
     do {                             \
         if (cuda_item(dtype) == 8) { \

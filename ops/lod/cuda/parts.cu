@@ -14,7 +14,7 @@ static proa_status parts_output(cuda_context *c, const void *args, int index, co
     return PROA_OK;
 }
 
-/* The result, `rows` rows like x's. */
+/* Creates the op's output with `rows` rows and x's other dims; *to describes it. */
 static proa_status parts_rows(cuda_context *c, const void *args, const cuda_tensor &x, int64_t rows,
                               cuda_tensor *to)
 {
@@ -25,16 +25,16 @@ static proa_status parts_rows(cuda_context *c, const void *args, const cuda_tens
 
 /* ---- runs: sequence s of the result is `count` rows of x, from row `first` on, `times` over ----------- */
 
-/* The source of a result's sequences, by each op's own rule. */
+/* Source of each sequence of the result: which rows of x, and how many copies. */
 struct parts_source {
-    lod_offsets of; /* of x; n sequences. Without offsets (at is NULL) rows of `each` a sequence */
+    lod_offsets of; /* x's n sequences; `at` NULL: each has `each` rows */
     int64_t each;
-    const char *offset, *length; /* of slices, or NULL */
+    const char *offset, *length; /* per sequence: rows to skip, rows to take; NULL: 0, all */
     proa_dtype offset_dtype, length_dtype;
-    const int64_t *times; /* offsets that say how often, or NULL */
+    const int64_t *times; /* offsets whose differences are the numbers of copies; NULL: 1 */
     cuda_fault *fault;
     const char *op;
-    /* Rows that sequence s has in x, and the first of them. */
+    /* Returns the number of rows of x's sequence s; *first: the index of its first row. */
     __device__ __forceinline__ int64_t has(int64_t s, int64_t *first) const
     {
         int64_t from = s * each, to = from + each;
@@ -117,7 +117,8 @@ static proa_status parts_take(cuda_context *c, const parts_source &from, const i
                             out.as<S>(), w));
 }
 
-/* `flat`: rows of x as the result sees them. */
+/* Forward of an op that takes parts of sequences: sizes and fills output 0, and (tells_begins) output 1 with
+ * its offsets. flat: x as [rows, …]. The host waits for the number of rows. */
 static proa_status parts_forward(cuda_context *c, const void *args, const parts_source &from,
                                  const cuda_tensor &flat, bool tells_begins)
 {
@@ -347,7 +348,7 @@ CUDA_KERNEL(sequence_pad, true)
 
 enum { CONCAT_PARTS = 32 };
 struct concat_plan {
-    int64_t parts, n; /* n: sequences of each */
+    int64_t parts, n; /* n: sequences per part */
     lod_offsets of[CONCAT_PARTS];
 };
 

@@ -85,7 +85,7 @@ struct lod_conv {
     int64_t d, m, length, start;
 };
 
-/* Whether row `at` lies in the sequence of `row`. */
+/* Whether row `at` belongs to the same sequence as `row`. */
 CUDA_FN bool lod_same(const lod_offsets &of, int64_t row, int64_t at)
 {
     int64_t from, to;

@@ -5,9 +5,9 @@
 
 #include "ops/matmul/product.h"
 
-/* Multiply-adds of a batch entry: from DIRECT_MAX on packing pays. The others bound products that are always
- * taken, entries worth a tile call, and products for one thread; then the longest sum, and row strides that
- * cause cache conflicts. */
+/* Bounds in multiply-adds. MAX: of a batch entry, from which packing pays. ANY: of a product that is always
+ * taken. ENTRY_MIN: of a batch entry worth a tile call. ALONE: of a product for one thread. DEPTH: longest
+ * sum; CROWDED: row strides (floats) whose multiples conflict in the L1 cache. */
 #define DIRECT_MAX 18e6
 #define DIRECT_ANY 600000.0
 #define DIRECT_ENTRY_MIN 32768.0

@@ -26,7 +26,7 @@ static proa_status rows_of(cuda_context *c, const proa_tensor *t, linear_rows *t
     return PROA_OK;
 }
 
-/* A product of two tensors' rows; `fill` says the rest. Nothing is empty: callers see to that. */
+/* Multiplies the rows of x and y, neither empty, by one cuBLASLt call whose other fields `fill` sets. */
 template <class F>
 static proa_status rows_product(cuda_context *c, const proa_tensor *x, const proa_tensor *y, F fill)
 {
@@ -59,7 +59,8 @@ static proa_status sum_rows(cuda_context *c, const proa_tensor *x, const proa_te
     return reduce<cuda_sum>(c, reduce_plan_of(to, x, (1u << (cuda_look(x).ndim - 1)) - 1), row_sums{0});
 }
 
-/* Tries the library first; if it declines, runs the plain product and then `after`. */
+/* Runs g with its epilogue in cuBLASLt; if that declines, g without epilogue, then `after`, which applies
+ * it. */
 template <class After> static proa_status either(cuda_context *c, cuda_gemm g, After after)
 {
     proa_status status = cuda_library_gemm(c, &g);

@@ -58,7 +58,7 @@ static proa_status take_side(cuda_context *c, matmul_side *s, cuda_tensor f, boo
     return PROA_OK;
 }
 
-/* One call of the library a batch of the outer dims; the innermost batch dim goes along with it. */
+/* One cuBLASLt call per entry of the outer batch dims; the innermost batch dim is batched within the call. */
 static proa_status run_batches(cuda_context *c, cuda_gemm g, const matmul_side *x, const matmul_side *y,
                                const cuda_tensor &out, int dims)
 {
@@ -154,7 +154,7 @@ template <class X> struct addend_fn {
     CUDA_CALL R operator()(T x) const { return x * by; }
 };
 
-/* Fills out with beta · d, broadcast. */
+/* Writes beta · d, broadcast, to out, before a product is added. */
 static proa_status fill_with(cuda_context *c, proa_tensor *out, proa_tensor *d, double beta)
 {
     proa_tensor *t[] = {out, d};

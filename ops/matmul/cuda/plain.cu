@@ -131,7 +131,7 @@ struct dot_plan {
     proa_dtype dtype;
     int64_t item, rows, n, x_row, x_step, y_row, y_step;
 };
-/* A block a row. */
+/* One block per row: the dot product of that row of x and of y. */
 template <class A> __global__ void dot_kernel(dot_plan p)
 {
     for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {

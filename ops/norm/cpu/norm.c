@@ -15,10 +15,10 @@
 typedef struct norm_job {
     norm_rows n;
     double epsilon;
-    bool fixed;                            /* mean and deviation are given constants */
+    bool fixed;                            /* mean and deviation are inputs, constants for gradients */
     bool nontemporal;                      /* the result is written by non-temporal stores */
     bool own_weights;                      /* backward: row i alone has weight i */
-    const void *x, *d_out, *weight, *bias; /* weight, bias: NULL without one */
+    const void *x, *d_out, *weight, *bias; /* weight, bias: NULL if absent */
     void *mean, *inverse;                  /* of each row; 1 / deviation */
     void *result, *d_weight, *d_bias;
     double *partial; /* partial sums of parameter gradients, one set per slice of rows */
@@ -287,9 +287,9 @@ PROA_KERNEL_BLOCKED(batch_norm_grad_cpu, batch_norm_grad, NULL, NULL, batch_norm
     return status;
 }
 
-/* ---- the others: statistics on the wire are variances for layer and group norm ---- */
+/* ---- layer, group and instance norm: variances in Paddle's outputs of the first two ---- */
 
-/* Inverse deviations while the kernel runs; afterwards `variance` holds the variances. */
+/* Replaces inverse deviations, which the kernel writes to `variance`, by variances. */
 static void to_variances(const proa_tensor *variance, double epsilon)
 {
     proa_dtype dtype = (proa_dtype)variance->dtype;
@@ -299,7 +299,7 @@ static void to_variances(const proa_tensor *variance, double epsilon)
     }
 }
 
-/* The reverse, into memory of its own. */
+/* Inverse deviations of the variances, in new memory of the call (float64 if `wide`, else float32). */
 static void *inverses(norm_memory *m, const proa_tensor *variance, double epsilon, bool wide)
 {
     void *to = take(m, (size_t)variance->numel * (wide ? sizeof(double) : sizeof(float)));

@@ -45,7 +45,7 @@ __global__ void batch_statistics_kernel(const norm_sums *parts, int64_t channels
     }
 }
 
-/* Uses the running statistics. */
+/* Saves the running statistics as the batch's: mean, and 1 / deviation. */
 __global__ void batch_fixed_kernel(int64_t channels, batch_running r)
 {
     for (CUDA_EACH(c, channels)) {
@@ -54,7 +54,8 @@ __global__ void batch_fixed_kernel(int64_t channels, batch_running r)
     }
 }
 
-/* One value per channel: x is copied, running statistics stay, and the batch's are zeros. */
+/* Each channel has one value: x is copied to out, running statistics are copied unchanged, and saved
+ * statistics are zeros. */
 template <class X> __global__ void batch_pass_kernel(int64_t channels, const X *x, X *out, batch_running r)
 {
     for (CUDA_EACH(c, channels)) {
@@ -131,7 +132,8 @@ static norm_channels channels_of(const cuda_tensor &x, proa_data_format f, bool 
     return s;
 }
 
-/* True if V elements may be taken at once. */
+/* True if V elements may be loaded and stored at once: addresses are aligned, and V divides a channel's
+ * run. */
 template <class X>
 static bool packs(const norm_channels &s, const cuda_tensor &a, const cuda_tensor &b, const char *d)
 {

@@ -22,7 +22,7 @@ struct norm_shape {
     }
 };
 
-/* As layer_norm sees x, and as group_norm does (instance_norm: as many groups as channels). */
+/* Rows and weights of layer_norm; then of group_norm (and instance_norm, with as many groups as channels). */
 static norm_shape layer_shape(const cuda_tensor &x, int64_t axis)
 {
     norm_shape n = {1, 1, 0, 0, 1, 0, 1, 0, 0, 1};
@@ -52,7 +52,7 @@ static norm_shape group_shape(const norm_channels &s, int64_t groups)
     return n;
 }
 
-/* `inverse`: the statistic handed on is 1 / deviation, else the variance. */
+/* inverse: the saved statistic is 1 / deviation; else the variance. */
 template <class X, class A, int G, int V>
 __global__ void norm_rows_kernel(norm_shape n, const X *x, norm_parameter<X, A> weight,
                                  norm_parameter<X, A> bias, double epsilon, bool inverse, X *out, A *mean,
@@ -235,16 +235,16 @@ static proa_status forward(cuda_context *c, const norm_shape &n, const proa_tens
     })
 }
 
-/* Operands of a gradient's kernel. */
+/* Operands of a gradient op, results included. */
 struct norm_backward {
     const proa_tensor *x, *weight, *mean, *deviation, *d_out, *d_x, *d_weight, *d_bias;
     double epsilon;
     bool inverse;
-    norm_channels channels; /* how the parameters lie in x: statistic of image i, channel c is */
-    int64_t groups, each;   /* i · groups + c / each */
+    norm_channels channels; /* x by channels; the statistic of image i, channel c is */
+    int64_t groups, each;   /* number i · groups + c / each */
 };
 
-/* The parameters' gradients, by a walk of their own. */
+/* The gradients of weight and bias, which read x and d_out once more. */
 template <class X, class A> static proa_status parameters(cuda_context *c, const norm_backward &b)
 {
     cuda_tensor x = cuda_look(b.x), d = cuda_look(b.d_out);

@@ -102,8 +102,8 @@ CUDA_FN double norm_column_sum(double v)
     return sum;
 }
 
-/* The walk of a thread over its part of one slice of one channel; there is an item a slice and unit (a
- * channel, or NORM_COLUMNS of them where they are last), each the work of a block. */
+/* A thread's elements in one work item, a slice of one channel (or of NORM_COLUMNS channels where they are
+ * last). One block computes an item. */
 struct norm_walk {
     int64_t channel, slice, begin, end, step;
     bool live;
@@ -118,7 +118,7 @@ struct norm_walk {
         end = (slice + 1) * p.each < n ? (slice + 1) * p.each : n;
         if (!live) end = begin;
     }
-    /* this thread speaks for the channel */
+    /* true in the one thread that writes the channel's result */
     __device__ __forceinline__ bool first(const norm_channels &s) const
     {
         return live && (s.last ? threadIdx.x < NORM_COLUMNS : threadIdx.x == 0);
@@ -133,7 +133,7 @@ CUDA_BOTH int64_t norm_items(const norm_channels &s, const norm_slices &p)
     return (s.last ? (s.channels + NORM_COLUMNS - 1) / NORM_COLUMNS : s.channels) * p.count;
 }
 
-/* The place of element i (image-major) of a channel. */
+/* Offset of element i (image-major) of a channel. */
 CUDA_FN int64_t norm_at(const norm_channels &s, int64_t channel, int64_t i)
 {
     return s.at(i / s.pixels, channel, i % s.pixels);

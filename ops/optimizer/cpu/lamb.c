@@ -8,12 +8,12 @@ enum { PIECE = 512, CHUNK = 16384 };
 
 typedef struct lamb {
     const proa_tensor *param, *grad, *truth, *m, *v; /* truth: the master, or the parameter itself */
-    rows_merge rows;                                 /* of a gradient of kind rows */
+    rows_merge rows;                                 /* of a SelectedRows gradient */
     double lr, beta1, beta2, pow1, pow2, epsilon, decay;
     double *norms; /* two a chunk, added up in order: the same bits whatever the thread count */
 } lamb;
 
-/* As in optimizer.c: lamb.inc once for each type T. */
+/* lamb.inc and the formulas that it includes, once for each computing type T. */
 #define STEP_FORMULA static inline __attribute__((unused))
 #define T float
 #define STEP_ROOT sqrtf

@@ -21,14 +21,14 @@ typedef struct step {
     proa_tensors params, grads, masters, states[MAX_STATES];
     int n_states;
     bool in_place;    /* nothing is converted: a share is one piece */
-    bool touched;     /* of gradients of kind rows, only the given rows are updated */
-    rows_merge *rows; /* one a parameter if any gradient is of that kind; else NULL */
+    bool touched;     /* lazy: SelectedRows gradients update only the rows that they store */
+    rows_merge *rows; /* per parameter; NULL without SelectedRows gradients */
     double *numbers;  /* NUMBERS a parameter */
-    int64_t parts;    /* that shares are counted of */
+    int64_t parts;    /* shares that each large parameter is divided into */
     int64_t small;    /* elements of the parameters that are not split */
 } step;
 
-/* Data of one of parameter i's tensors: blocked where the parameter is. */
+/* Data of tensor t of parameter i: in the parameter's layout (blocked or row-major). */
 static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
 {
     return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
@@ -47,7 +47,7 @@ static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
 #undef T
 #undef STEP_ROOT
 
-/* Number of elements of a parameter that the step visits: all, or those of the given rows. */
+/* Whether the step visits only rows that the SelectedRows gradient of parameter `index` stores. */
 static bool visits_rows(const step *w, int64_t index) { return w->touched && w->rows && w->rows[index].t; }
 
 static int64_t extent(const step *w, int64_t index)
@@ -56,8 +56,8 @@ static int64_t extent(const step *w, int64_t index)
     return w->params.at[index]->numel;
 }
 
-/* Elements [at, at + n); `idle`: of rows that Adam's gradient of kind rows does not give, whose epsilon is
- * its own. */
+/* Updates elements [at, at + n) of parameter `index`; `idle`: they are in rows that Adam's SelectedRows
+ * gradient does not store, for which epsilon is numbers[5]. */
 static void piece(const step *w, int64_t index, int64_t at, int64_t n, bool idle)
 {
     double own[NUMBERS];
@@ -79,7 +79,7 @@ static int64_t run_end(const rows_merge *m, int64_t at, bool *given)
     return next < m->count ? m->row[next] * m->length : INT64_MAX;
 }
 
-/* Elements [at, stop) of what the step visits. */
+/* Updates elements [at, stop), counted over those that the step visits, in pieces that `piece` can take. */
 static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
 {
     bool rows = visits_rows(w, index), split = w->kind == ADAM && !rows && w->rows && w->rows[index].t;
@@ -90,7 +90,7 @@ static void stretch(const step *w, int64_t index, int64_t at, int64_t stop)
         if (split) {
             int64_t end = run_end(&w->rows[index], at, &given);
             if (n > end - at) n = end - at;
-        } else if (rows) { /* a piece lies in one row */
+        } else if (rows) { /* a piece is part of one row */
             const rows_merge *m = &w->rows[index];
             int64_t column = at % m->length;
             place = m->row[at / m->length] * m->length + column;
@@ -139,8 +139,8 @@ static proa_status align(const step *w, int64_t i, bool *done)
     return PROA_OK;
 }
 
-/* Gives a convolution's parameters the layout in which their gradients are made, so that no step converts
- * layouts. */
+/* Converts parameters and states of convolutions to the blocked layout in which backward makes their
+ * gradients, so that later steps convert no layouts; all other tensors become row-major. */
 static proa_status align_all(const step *w)
 {
     for (int64_t i = 0; i < w->params.count; i++) {
@@ -156,7 +156,7 @@ static proa_status align_all(const step *w)
     return PROA_OK;
 }
 
-/* Looks through gradients of kind rows, if there are any. */
+/* Indexes SelectedRows gradients by row in w->rows, if there are any; end_rows frees it. */
 static proa_status begin_rows(step *w)
 {
     bool any = false;

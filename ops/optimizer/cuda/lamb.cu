@@ -16,7 +16,7 @@ struct lamb_common {
 };
 
 template <class X> struct lamb_numbers {
-    X c1, c2; /* corrections of the moments */
+    X c1, c2; /* bias corrections of the moments, 1 / (1 − β^t) */
     int truth;
     proa_dtype truth_dtype;
     char *p;
@@ -54,7 +54,7 @@ CUDA_FN double lamb_direction(double p, double m, double v, double c1, double c2
     return lamb_direction_one_double(p, m, v, c1, c2, k);
 }
 
-/* n ≤ 4 gradients from element `at` on; of kind rows if r has any memory. */
+/* Reads n ≤ 4 gradients from element `at` on; sums of SelectedRows entries if r has memory. */
 template <class X>
 CUDA_FN void lamb_gradient(const lamb_list &l, int e, const step_rows &r, int64_t at, int n, X *g)
 {

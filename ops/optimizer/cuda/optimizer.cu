@@ -10,9 +10,9 @@ struct step_common {
     const char *lr;
     proa_dtype lr_dtype;
     const uint8_t *skip; /* NULL, or one bool */
-    double k[6];         /* attributes, as the formula wants them */
-    bool as_rows;        /* of Adam: gradients of kind rows move β^t on before it is used */
-    bool touched;        /* of gradients of kind rows, only the given rows are updated */
+    double k[6];         /* attributes, in the order that the formula expects */
+    bool as_rows;        /* Adam, SelectedRows: β^t is advanced before its use */
+    bool touched;        /* lazy: only rows that a SelectedRows gradient stores are updated */
 };
 
 /* ---- formulas -------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ STEP_KIND(adamax, k[0] = lr / (1 - p1);, ADAMAX)
 
 /* ---- the step -------------------------------------------------------------------------- */
 
-/* A power of β as it is used: moved on already where `early`. */
+/* A power of β; early: already multiplied by β for this step. */
 CUDA_FN double step_power(const char *at, uint8_t dtype, double beta, bool early)
 {
     if (!at) return 0;
@@ -85,7 +85,8 @@ CUDA_FN void step_numbers_of(const L &l, int i, const step_common &w, bool early
                step_power(l.at[POW2][i], l.dtype[POW2][i], w.k[1], early), k);
 }
 
-/* n ≤ 4 elements of entry e from `at` on, with gradients g. */
+/* Updates n ≤ 4 elements of parameter e from element `at` on, with gradients g: master or parameter, and
+ * states. */
 template <class K, class T, class L, class N>
 CUDA_FN void step_elements(const L &l, int e, int64_t at, int n, const T *g, const N &k)
 {
@@ -125,7 +126,7 @@ template <class K, class T> __global__ void step_kernel(cuda_list<LISTS> l, step
     }
 }
 
-/* One parameter whose gradient is of kind rows. */
+/* The step of one parameter whose gradient is SelectedRows. */
 template <class K, class T> __global__ void step_rows_kernel(cuda_list<LISTS> l, step_common w, step_rows r)
 {
     __shared__ double numbers[6];
@@ -149,7 +150,7 @@ template <class K, class T> __global__ void step_rows_kernel(cuda_list<LISTS> l,
 
 struct step_lists {
     const proa_tensors *of[LISTS];
-    double beta1, beta2; /* powers move on by these after the step */
+    double beta1, beta2; /* β1 and β2, by which their powers are multiplied after the step */
 };
 
 template <class K>

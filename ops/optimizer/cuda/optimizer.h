@@ -71,10 +71,10 @@ static proa_status step_advance(cuda_context *c, const proa_tensors *pows1, cons
     return PROA_OK;
 }
 
-/* ---- gradients of kind rows ------------------------------------------------------------ */
+/* ---- SelectedRows gradients ------------------------------------------------------------  */
 
-/* Entries order[start[j]] … order[start[j + 1] − 1] of the gradient give row[j] of the table, in the order in
- * which they stand; row ascends. All on the GPU. */
+/* Entries order[start[j]] … order[start[j + 1] − 1] of the gradient's values belong to row[j] of the table,
+ * in ascending order; row ascends. All arrays are in one block of device memory. */
 struct step_rows {
     int64_t *memory;
     const int64_t *row, *start, *order;

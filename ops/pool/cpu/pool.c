@@ -11,11 +11,11 @@ typedef struct pool_job {
     pool_geometry g;
     pool_task task;
     proa_dtype dtype;
-    const void *x;     /* input side: values whose maximum is looked for */
+    const void *x;     /* input-sized: the values that are pooled */
     const void *other; /* POOL_BACKWARD, POOL_SCATTER: d_out; POOL_PICK: what to pick, like x */
     int32_t *mask;     /* written forwards (may be NULL), read by POOL_SCATTER */
     void *result;
-    int64_t block; /* how many channels lie beside each other in blocked memory; 0: x is plain */
+    int64_t block; /* channels per block of a blocked layout; 0: x is row-major */
     char *work;
     size_t work_each;
     int64_t slots;
@@ -23,7 +23,7 @@ typedef struct pool_job {
 
 static inline int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
-/* Outputs [*from, *to) of a row whose window has its place `tap` inside the input. */
+/* Outputs [*from, *to) of a row for which tap `tap` of the window is inside the input. */
 static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from, int64_t *to)
 {
     int64_t s = g->stride[2], lead = g->before[2] - tap, last = g->in[2] - 1 + lead;
@@ -33,11 +33,11 @@ static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from
 }
 
 enum {
-    POOL_ROW = 512, /* outputs of a row whose places are kept on the stack */
-    POOL_LANES = 16 /* channels that go together */
+    POOL_ROW = 512, /* longest row of outputs whose argmax indices are on the stack */
+    POOL_LANES = 16 /* channels in a vector */
 };
 
-/* Numbers of places, as wide as what they are compared by. */
+/* Argmax indices in vectors, as wide as the values that they are compared beside. */
 typedef int32_t pool_places_float __attribute__((vector_size(POOL_LANES * 4), aligned(4), may_alias));
 typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), aligned(8), may_alias));
 
@@ -116,7 +116,7 @@ static int pool_format(const proa_tensor *x, proa_data_format f)
     return can ? proa__format(x) : 0;
 }
 
-/* The length of these blocks; else x is plain afterwards, and 0. */
+/* Sets *block to the channels per block of x's layout, or converts x to row-major and sets 0. */
 static proa_status pool_block(const proa_tensor *x, proa_data_format f, const proa_run *run, int64_t *block)
 {
     *block = run->fresh && pool_format(x, f) ? proa__channel_block(x) : 0;

@@ -6,8 +6,9 @@
 #include "ops/padding.h"
 #include "ops/pool/windows.h"
 
-/* The place of element i of a side with spatial sizes `size`: on the other side the plane of its image and
- * channel starts at `plane`, and pixels are `step` apart there. */
+/* Position of element i of a tensor with spatial sizes `size` (at). In the other tensor (input for an output,
+ * output for an input) the plane of its image and channel starts at element `plane`, and pixels are `step`
+ * elements apart. */
 struct pool_place {
     int64_t plane, step, at[3];
 };
@@ -79,7 +80,8 @@ CUDA_FN auto pool_average(const pool_geometry &g, const S *x, int64_t step, cons
     return sum / pool_area(g, b);
 }
 
-/* out: averages of `from`, or its values where x is largest; mask, unless NULL, those places. */
+/* Forward: averages of `from`, or its values at the argmax of x (from = x, or the values to pick); mask:
+ * NULL, or receives the argmax indices. */
 template <class S>
 __global__ void pool_forward_kernel(pool_geometry g, const S *x, const S *from, S *out, int32_t *mask,
                                     int64_t n)
@@ -105,8 +107,8 @@ template <class S> __global__ void pool_places_kernel(pool_geometry g, const S *
     }
 }
 
-/* An input's gradient from the outputs whose windows have it: all of them share an average, and the maximum
- * goes to one place, which `places` has by output. */
+/* One thread per input: sums d_out of the outputs whose windows contain it; for max pooling, of those whose
+ * argmax in `places` it is. */
 template <class S>
 __global__ void pool_backward_kernel(pool_geometry g, const int64_t *places, const S *d_out, S *d_x,
                                      int64_t n)
@@ -128,8 +130,8 @@ __global__ void pool_backward_kernel(pool_geometry g, const int64_t *places, con
     }
 }
 
-/* d_x[mask[o]] += d_out[o] of a plane, a block a plane: places are dealt out to threads, each of which goes
- * through all outputs in order. Places outside the plane are left out. T: what d_x is summed in. */
+/* d_x[mask[o]] += d_out[o], one block per plane. Each thread owns some inputs and scans all outputs in order;
+ * indices outside the plane are ignored. T: the type in which d_x is summed. */
 template <class S, class T>
 __global__ void pool_scatter_kernel(const int32_t *mask, const S *d_out, T *d_x, int64_t planes, int64_t in,
                                     int64_t out)
@@ -240,7 +242,7 @@ static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const
                                 proa_tensor *out, proa_tensor *mask)
 {
     cuda_layout layout(c, !mask &&
-                              pool_is_channels_last(a.in, a.format)); /* places are counted channels first */
+                              pool_is_channels_last(a.in, a.format)); /* argmax indices are channels-first */
     pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), v = cuda_look(from), y = cuda_look(out);
     int32_t *places = mask ? cuda_look(mask).as<int32_t>() : NULL;

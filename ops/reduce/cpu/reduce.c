@@ -14,10 +14,10 @@
 /* One kind of reduction in one dtype: terms of dtype `in` are folded into values of dtype `acc`. */
 typedef struct reducer {
     proa_dtype in, acc;
-    void (*row)(void *acc, const void *x, int64_t n);    /* acc[0] takes x[0 … n) */
-    void (*column)(void *acc, const void *x, int64_t n); /* acc[i] takes x[i] */
-    void (*merge)(void *acc, const void *x, int64_t n);  /* acc[i] takes the partial x[i] */
-    /* acc[i] takes x[i], x[i + step] … of EIGHT rows; NULL: row by row */
+    void (*row)(void *acc, const void *x, int64_t n);    /* folds x[0 … n) into acc[0] */
+    void (*column)(void *acc, const void *x, int64_t n); /* folds x[i] into acc[i] */
+    void (*merge)(void *acc, const void *x, int64_t n);  /* folds the partial result x[i] into acc[i] */
+    /* folds x[i], x[i + step], … of EIGHT rows into acc[i]; NULL: row by row */
     void (*columns)(void *acc, const void *x, int64_t step, int64_t n);
     _Alignas(16) char start[16];
 } reducer;
@@ -183,7 +183,7 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
 
 static bool in_place(const reduce_job *j) { return (proa_dtype)j->x->dtype == j->r->in && !j->before; }
 
-/* n terms from element `at` on, converted to the reducer's input dtype if necessary. */
+/* n terms from element `at` on in the reducer's input dtype: x's own memory, or converted into buffer. */
 static const void *terms(const reduce_job *j, int64_t at, int64_t n, char *buffer)
 {
     proa_dtype d = (proa_dtype)j->x->dtype;

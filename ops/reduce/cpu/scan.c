@@ -59,7 +59,7 @@ typedef struct arg_job {
 ARG_ROW(arg_row_f64, double)
 ARG_ROW(arg_row_i64, int64_t)
 
-/* ARG_ROW along one contiguous line. */
+/* The argmax or argmin of one contiguous line, with ARG_ROW's rules for ties and NaN. */
 #define ARG_LINE(name, T)                                                                      \
     static void name(T *best, int64_t *index, const T *x, int64_t n, int64_t at, bool largest) \
     {                                                                                          \
@@ -227,7 +227,7 @@ typedef struct scan_job {
     bool product, exclusive, reverse;
 } scan_job;
 
-/* acc takes x; x becomes the running value before (exclusive) or after its own element. */
+/* Folds a row into acc and replaces it by the running value before (exclusive) or after its own element. */
 #define SCAN_ROW(name, T, FOLD)                                       \
     static void name(void *acc, void *row, int64_t n, bool exclusive) \
     {                                                                 \

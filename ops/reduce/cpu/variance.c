@@ -22,7 +22,7 @@ typedef struct variance_job {
     proa_dtype as; /* what terms are read as: float32 or float64 */
     moments *part; /* [slices][outputs] */
     int64_t slices, per_slice, blocks;
-    bool plain; /* results are of whole rows of float32, one after the other */
+    bool plain; /* x is contiguous float32 and each result reduces one whole row */
 } variance_job;
 
 /* ---- sums of rows ---- */
@@ -103,7 +103,7 @@ static void distances_float(const float *x, int64_t n, double mean, double sum[2
 
 /* ---- one slice ---- */
 
-/* n terms from element `at` on as dtype `as`, in place if possible. */
+/* n terms from element `at` on as dtype `as`: x's own memory, or converted into buffer. */
 static const void *terms(const variance_job *j, proa_dtype as, int64_t at, int64_t n, void *buffer)
 {
     proa_dtype d = (proa_dtype)j->x->dtype;
@@ -142,7 +142,7 @@ static moments joined(double mean, const double sum[2], int64_t n)
     return (moments){mean + by, sum[1] - sum[0] * by};
 }
 
-/* A whole row of floats in place, which needs no looking for. */
+/* Moments of one contiguous row of float32, read in place. */
 static moments plain_row(const variance_job *j, int64_t output)
 {
     int64_t n = j->plan.inner;

@@ -74,7 +74,7 @@ __global__ void reduce_rows_kernel(reduce_plan p, F f, reduce_slices s, typename
     }
 }
 
-/* Neighboring outputs' terms are neighbors: a warp reads REDUCE_COLUMNS of them side by side. */
+/* For neighboring outputs with adjacent terms: a warp reads one term of REDUCE_COLUMNS outputs at once. */
 enum { REDUCE_COLUMNS = 32, REDUCE_LINES = CUDA_BLOCK / REDUCE_COLUMNS };
 template <class F, class Op>
 __global__ void reduce_columns_kernel(reduce_plan p, F f, reduce_slices s, typename F::A *parts)
@@ -140,7 +140,7 @@ static inline int reduce_merge(int n, int64_t *shape, int64_t *stride)
     return kept;
 }
 
-/* mask: bit i set = axis i of x is reduced. */
+/* Fills the plan of a reduction of x to out; bit i of mask: axis i of x is reduced. */
 static inline reduce_plan reduce_plan_of(const proa_tensor *out, const proa_tensor *x, unsigned mask)
 {
     cuda_tensor t = cuda_look(x), to = cuda_look(out);
@@ -168,8 +168,8 @@ static inline reduce_plan reduce_plan_of(const proa_tensor *out, const proa_tens
 
 enum { REDUCE_FEW = 64, REDUCE_BLOCKS = 2048, REDUCE_EACH = 8192 };
 
-/* launch(slices, parts), where `units` blocks would have a walk over all terms each; then what folds the
- * slices. These are multiples of REDUCE_EACH / lines terms. */
+/* Chooses slices and calls launch(slices, parts), then folds the slices' results. units: blocks that a launch
+ * without slices has. A slice has a multiple of REDUCE_EACH / lines terms. */
 template <class Op, class F, class Launch>
 static proa_status reduce_sliced(cuda_context *c, const reduce_plan &p, F f, int64_t units, int64_t lines,
                                  Launch launch)
@@ -189,7 +189,8 @@ static proa_status reduce_sliced(cuda_context *c, const reduce_plan &p, F f, int
     return status;
 }
 
-/* Contiguous terms of type X, V of them at a time: whether all begin aligned. */
+/* True if the terms of all outputs are contiguous and aligned, so that they may be read as packs of type
+ * X. */
 template <class X> static bool reduce_packs(const reduce_plan &p)
 {
     bool packs = p.terms % (int64_t)(16 / sizeof(X)) == 0 && (uintptr_t)p.x % 16 == 0;

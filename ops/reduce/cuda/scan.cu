@@ -69,7 +69,7 @@ template <class F> __global__ void scan_chunks_kernel(F f, scan_lines l, int64_t
     }
 }
 
-/* A block a line: the states of chunks become those of all up to their ends. */
+/* One block per line: replaces each chunk's state by the state of all chunks up to it. */
 template <class F>
 __global__ void scan_states_kernel(F f, int64_t lines, int64_t chunks, typename F::S *chunk)
 {
@@ -191,7 +191,7 @@ static proa_status scan_numbers(cuda_context *c, const proa_tensor *x, const pro
     });
 }
 
-/* The axis attribute of cumsum, argmax, …; *flat when there is none. */
+/* The axis of cumsum, argmax, …; *flat: it is absent, and x is read as 1-D. */
 static int64_t scan_axis(const proa_scalar *axis, bool *flat)
 {
     *flat = axis->kind == PROA_SCALAR_NONE;
@@ -429,7 +429,7 @@ template <class A, class Order> __global__ void arg_threads_kernel(arg_plan p)
         arg_put(p, line, best);
     }
 }
-/* The best of each part; one part: the result. */
+/* The argmax or argmin of each part of a line; with one part, the op's result. */
 template <class A, class Order> __global__ void arg_parts_kernel(arg_plan p, cuda_indexed<A> *partial)
 {
     for (int64_t b = blockIdx.x; b < p.l.count() * p.parts; b += gridDim.x) {

@@ -17,16 +17,16 @@ enum { MATRIX_SLOTS = 16 };
 /* One image of matrix_nms: classes are tasks, shared out over slots that have memory of their own. */
 typedef struct matrix_job {
     const proa_matrix_nms_args *a;
-    candidate *work, *kept; /* a slot: boxes, twice; a class: `most` */
+    candidate *work, *kept; /* per slot: candidates, twice; per class: `most` kept boxes */
     double *highest;        /* a slot: of each candidate, its highest overlap with a better one */
     int64_t *counts;        /* a class */
     int64_t image, boxes, classes, most;
 } matrix_job;
 
-/* Proposals of all images, as far as they are known. */
+/* Proposals of the images processed so far. */
 typedef struct proposals {
     candidate *work, *spare;
-    void *boxes, *probs; /* kept, four numbers and one each */
+    void *boxes, *probs; /* kept proposals: four coordinates, one score each */
     int64_t n, capacity;
 } proposals;
 

@@ -13,7 +13,7 @@ enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
 typedef struct rnn {
     rnn_sizes s;
     proa_rnn_mode mode;
-    const proa_tensor *lengths; /* NULL: all rows are full */
+    const proa_tensor *lengths; /* NULL: all sequences have all steps */
     const void *input, *d_out;
     void *out, *reserve, *d_input;
     proa_tensors pre_state, weights, state, d_state, d_pre_state, d_weights;
@@ -27,7 +27,7 @@ static inline bool rnn_active(const rnn *r, int64_t t, int64_t b)
     return !r->lengths || t < rows_get_int((proa_dtype)r->lengths->dtype, r->lengths->data, b);
 }
 
-/* The gradient given for a final state, or NULL. */
+/* d_state[i], the gradient of a final state, or NULL. */
 static const proa_tensor *rnn_given(const rnn *r, int64_t i)
 {
     if (i >= r->d_state.count || !r->d_state.at[i] || proa__absent(r->d_state.at[i])) return NULL;

@@ -12,7 +12,7 @@ struct rnn {
     rnn_sizes s;
     proa_rnn_mode mode;
     proa_dtype dtype;
-    const char *lengths; /* NULL: all rows are full */
+    const char *lengths; /* NULL: all sequences have all steps */
     proa_dtype lengths_type;
     char *input, *out, *reserve, *d_input, *d_out;
     proa_tensors pre_state, weights, state, d_state, d_pre_state, d_weights;
@@ -50,7 +50,7 @@ static T *weight(const rnn *r, proa_tensors list, int64_t l, int64_t d, bool bia
     int64_t pair = l * r->s.directions + d, base = bias ? 2 * r->s.layers * r->s.directions : 0;
     return cuda_look(list.at[base + 2 * pair + hidden]).as<T>();
 }
-/* A state's part for layer l, direction d. */
+/* Address of layer l, direction d in state tensor i of the list, [layers · directions, batch, hidden]. */
 template <class T> static T *state_of(const rnn *r, proa_tensors list, int i, int64_t l, int64_t d)
 {
     return cuda_look(list.at[i]).as<T>() + (l * r->s.directions + d) * r->s.batch * r->s.hidden;
@@ -197,7 +197,7 @@ static const proa_tensor *given_state(const rnn *r, int64_t i)
     return i < r->d_state.count && cuda_given(r->d_state.at[i]) ? r->d_state.at[i] : NULL;
 }
 
-/* State before each step: the previous step's, or the given one. */
+/* Writes the state before each step to `to`: that of the previous step, or the initial state. */
 template <class T> static proa_status shift(const rnn *r, int64_t d, const T *values, const T *first, T *to)
 {
     int64_t step = r->s.batch * r->s.hidden, rest = (r->s.steps - 1) * step, item = (int64_t)sizeof(T);
@@ -224,7 +224,7 @@ static proa_status backward_steps(const rnn *r, int64_t l, int64_t d, const T *d
             PROA_TRY(multiply(r, r->s.batch, n, wide, s.du + after * r->s.batch * wide, false, hidden, false,
                               s.dh, true));
         if (i == r->s.steps) break;
-        bool first = i == r->s.steps - 1; /* in time: the given cell stood before it */
+        bool first = i == r->s.steps - 1; /* the first step in time reads the initial cell */
         rnn_backward_step<T> w = {};
         w.gates = kept.gates + t * r->s.batch * wide;
         w.extra = kept.extra + t * each;

@@ -14,7 +14,7 @@ CUDA_FN double rnn_tanh(double x) { return tanh(x); }
 struct rnn_step {
     proa_rnn_mode mode;
     int64_t t, batch, hidden, gates, directions, direction;
-    const char *lengths; /* NULL: all rows are full */
+    const char *lengths; /* NULL: all sequences have all steps */
     proa_dtype lengths_type;
     CUDA_BOTH_MEMBER int64_t wide() const { return gates * hidden; }
 };

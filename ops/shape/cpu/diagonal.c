@@ -32,7 +32,7 @@ PROA_KERNEL_ANYWHERE(diagonal_cpu, diagonal)
     return proa__copy_window(&dst, &src);
 }
 
-/* Zeros, but for a diagonal. */
+/* Writes zeros to out, and `from` to its diagonal. */
 static proa_status put_diagonal(const char *who, proa_tensor *out, const proa_tensor *from, int64_t offset,
                                 int64_t axis1, int64_t axis2)
 {

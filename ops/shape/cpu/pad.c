@@ -26,7 +26,7 @@ static proa_status pad_constant(const proa_pad_plan *p, const proa_tensor *x, co
     proa__scalar_to(&filler, (proa_dtype)x->dtype, 0, one);
     proa_tensor frame = dst;
     inside(p, &dst, &src);
-    for (int i = 0; i < p->ndim; i++) { /* before and after the inside on axis i, within it on those before */
+    for (int i = 0; i < p->ndim; i++) { /* borders along axis i; along earlier axes only the inside */
         int64_t before = p->before[i] > 0 ? p->before[i] : 0, after = frame.shape[i] - before - dst.shape[i];
         proa_tensor low = frame, high = frame;
         proa__narrow(&low, i, 0, before, 1);
@@ -59,8 +59,8 @@ typedef struct padding {
     const char *x;
     char *out;
     int64_t in[3], to[3], batch, chunk;
-    int64_t *map[3];  /* out place → x place, an axis */
-    accumulator *acc; /* backward: out is read, sums are written at x's places */
+    int64_t *map[3];  /* per axis: x's index for each index of out */
+    accumulator *acc; /* backward: adds out's elements to x's positions */
     int64_t item, elements;
 } padding;
 

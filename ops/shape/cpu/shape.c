@@ -73,7 +73,7 @@ PROA_KERNEL_ANYWHERE(strided_slice_grad_cpu, strided_slice_grad)
     return proa__copy_window(&all, &src);
 }
 
-/* View of contiguous out through as_strided's shape, strides and offset. */
+/* View of contiguous t through as_strided's shape, strides and offset. */
 static proa_tensor places(const proa_tensor *t, const proa_ints *shape, const proa_ints *strides,
                           int64_t offset)
 {

@@ -7,7 +7,7 @@
 
 /* ---- shuffles ---------------------------------------------------------------------------- */
 
-/* A contiguous memory as a shape of n axes, those named by `order` in this order. */
+/* View of contiguous t as `shape` of n axes, permuted to `order`. */
 static proa_tensor permuted(const proa_tensor *t, int n, const int64_t *shape, const int *order)
 {
     proa_tensor w = proa__window(t);

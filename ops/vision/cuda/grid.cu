@@ -105,7 +105,7 @@ __global__ void grid_back_kernel(grid_plan j, const T *x, const T *grid, const T
     }
 }
 
-/* A block a plane: pixels are dealt out to its threads. */
+/* One block per plane: each thread owns some pixels and adds the points that touch them in order. */
 template <class T>
 __global__ void grid_image_kernel(grid_plan j, const int64_t *places, const T *weights, const T *d_out,
                                   T *d_x)

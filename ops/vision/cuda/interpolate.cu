@@ -7,8 +7,8 @@
 #define TAPS_FN static __host__ __device__ __forceinline__ __attribute__((unused))
 #include "ops/vision/taps.h"
 
-/* One axis; tables in device memory: n places and weights an output, and for each input the outputs that
- * read it, from `first` on before `end`. */
+/* One axis. In device memory: n source indices and weights per output, and for each input the outputs that
+ * read it, [first, end). */
 template <class W> struct resize_axis {
     int n;
     int64_t in, out;
@@ -46,7 +46,7 @@ __global__ void resize_exact_taps_kernel(resize_axis<double> x, bool align_corne
                       x.weight + i * x.n);
 }
 
-/* The least output whose tap k lies at or behind `place`: places never decrease. */
+/* The least output whose tap k reads source index `place` or a greater one; indices never decrease. */
 template <class W> CUDA_FN int64_t resize_search(const resize_axis<W> &x, int k, int64_t place)
 {
     int64_t low = 0, high = x.out;
@@ -190,7 +190,7 @@ static size_t plan_of(const A *a, const cuda_tensor &in, const cuda_tensor &out,
         double factor = sized || axis < 0 ? 0 : a->scale.at[a->scale.count == 1 ? 0 : axis];
         x->step = taps_step(x->in, x->out, a->align_corners, (float)factor);
         x->exact_step = taps_step_exact(x->in, x->out, a->align_corners, factor);
-        words += 2 * x->out * x->n + 2 * x->in; /* places, weights (a word at most), readers */
+        words += 2 * x->out * x->n + 2 * x->in; /* indices, weights (8 bytes at most), readers */
     }
     return (size_t)words * sizeof(int64_t);
 }
