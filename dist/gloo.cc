@@ -1,5 +1,5 @@
 /* Collectives between hosts through Gloo, the only C++ of the CPU library. Wraps Gloo contexts as an engine,
- * serves Gloo's rendezvous from the job's store, and turns Gloo's exceptions into errors. May use core and
+ * exchanges addresses through the job's store, and turns Gloo's exceptions into errors. May use core and
  * Gloo. */
 /* functions of the public headers leave out members of options, as C programs do */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -11,13 +11,17 @@
 #include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
 #include <gloo/reduce.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
 #include <gloo/scatter.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -27,6 +31,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -37,51 +42,86 @@ void proa__free(void *p);
 namespace
 {
 
-/* Gloo's Store interface over the job's store: prefixes keys by the group. */
-class KeyStore : public gloo::rendezvous::Store
+/* Throws if the status is an error (which is already set), to unwind Gloo's frames. */
+void check(proa_status status)
+{
+    if (status != PROA_OK) throw std::runtime_error(proa_error_message());
+}
+
+bool contains(const std::exception &e, const char *text) { return std::strstr(e.what(), text) != nullptr; }
+
+/* A Gloo context in which every two ranks are connected. gloo::rendezvous::Context is not used: it waits five
+ * times the timeout for each connection, and fails where a route is down for a moment. */
+class Mesh : public gloo::Context
 {
   public:
-    KeyStore(proa__store *store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
-
-    void set(const std::string &key, const std::vector<char> &data) override
+    Mesh(int own, int ranks, std::chrono::milliseconds timeout) : gloo::Context(own, ranks)
     {
-        check(proa__store_set(store_, name(key).c_str(), data.data(), data.size()));
+        setTimeout(timeout);
     }
 
-    std::vector<char> get(const std::string &key) override
+    void connect(const proa__engine_setup *setup, std::shared_ptr<gloo::transport::Device> device)
     {
-        char *value = nullptr;
-        size_t bytes = 0;
-        check(proa__store_get(store_, name(key).c_str(), 0, &value, &bytes));
-        std::vector<char> data(value, value + bytes);
-        proa__free(value);
-        return data;
-    }
-
-    void wait(const std::vector<std::string> &keys) override
-    {
-        for (const auto &key : keys) get(key);
-    }
-
-    void wait(const std::vector<std::string> &keys, const std::chrono::milliseconds &) override
-    {
-        wait(keys);
+        device_ = std::move(device);
+        transportContext_ = device_->createContext(rank, size);
+        /* a pair waits for its connection five times the timeout that it was made with; 0 is for ever */
+        transportContext_->setTimeout(std::max(getTimeout() / 5, std::chrono::milliseconds(1)));
+        until_ = proa__monotonic() + setup->timeout;
+        const std::string prefix = std::string(setup->prefix) + "/gloo/";
+        publish(setup->store, prefix + std::to_string(rank));
+        for (int r = 0; r < size; r++)
+            if (r != rank) reach(r, address_at(r, setup->store, prefix + std::to_string(r)));
+        transportContext_->setTimeout(getTimeout());
     }
 
   private:
-    /* Throws if the status is an error (which is already set), to unwind Gloo's frames. */
-    static void check(proa_status status)
+    /* Writes the addresses at which the pairs to the other ranks listen, in the order of ranks. */
+    void publish(proa__store *store, const std::string &key)
     {
-        if (status != PROA_OK) throw std::runtime_error(proa_error_message());
+        std::vector<char> all;
+        for (int r = 0; r < size; r++) {
+            if (r == rank) continue;
+            const std::vector<char> one = transportContext_->createPair(r)->address().bytes();
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        check(proa__store_set(store, key.c_str(), all.data(), all.size()));
     }
-    std::string name(const std::string &key) const { return prefix_ + "/gloo/" + key; }
 
-    proa__store *store_;
-    std::string prefix_;
+    /* The address for this rank among those that `owner` has written. */
+    std::vector<char> address_at(int owner, proa__store *store, const std::string &key) const
+    {
+        char *value = nullptr;
+        size_t bytes = 0;
+        const double left = std::max(until_ - proa__monotonic(), 0.001);
+        check(proa__store_get(store, key.c_str(), left, &value, &bytes));
+        const size_t each = bytes / static_cast<size_t>(size - 1); /* none is the owner's own */
+        const char *at = value + each * static_cast<size_t>(rank > owner ? rank - 1 : rank);
+        std::vector<char> address(at, at + each);
+        proa__free(value);
+        return address;
+    }
+
+    void reach(int peer, const std::vector<char> &address)
+    {
+        for (;;) {
+            try {
+                getPair(peer)->connect(address);
+                return;
+            } catch (const gloo::IoException &e) {
+                const bool unreachable =
+                    contains(e, std::strerror(EHOSTUNREACH)) || contains(e, std::strerror(ENETUNREACH));
+                if (!unreachable || proa__monotonic() > until_) throw;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            transportContext_->createPair(peer); /* in place of the one that failed */
+        }
+    }
+
+    double until_ = 0;
 };
 
 struct gloo_group {
-    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::shared_ptr<Mesh> context;
     proa__store *store = nullptr;
     std::chrono::milliseconds timeout{0};
     uint32_t tag = 0; /* collectives are called in the same order everywhere, so a counter tells them apart */
@@ -139,8 +179,7 @@ template <typename Body> proa_status guarded(proa__ring *g, const char *what, Bo
     } catch (const std::exception &e) {
         if (proa_error()) return proa_error();
         /* Gloo has no type for timeouts: recognized by the message */
-        const bool late =
-            std::strstr(e.what(), "imed out") != nullptr || std::strstr(e.what(), "imeout") != nullptr;
+        const bool late = contains(e, "imed out") || contains(e, "imeout");
         const std::string who = missing(g);
         return give_up(g, proa_fail(late ? PROA_ERR_TIMEOUT : PROA_ERR_UNAVAILABLE,
                                     "%s: a process of the group did not answer: %s (%s)", what, who.c_str(),
@@ -396,11 +435,8 @@ extern "C" proa_status proa__gloo_open(proa__ring *g, const proa__engine_setup *
         gloo::transport::tcp::attr attr;
         if (setup->interface) attr.iface = setup->interface;
         else attr.hostname = proa__store_address(setup->store);
-        auto device = gloo::transport::tcp::CreateDevice(attr);
-        KeyStore store(setup->store, setup->prefix);
-        made->context = std::make_shared<gloo::rendezvous::Context>(g->rank, g->size);
-        made->context->setTimeout(made->timeout);
-        made->context->connectFullMesh(store, device);
+        made->context = std::make_shared<Mesh>(g->rank, g->size, made->timeout);
+        made->context->connect(setup, gloo::transport::tcp::CreateDevice(attr));
     });
     if (status == PROA_OK) g->engine = &engine;
     else gloo_close(g);

@@ -261,6 +261,7 @@ static proa_status shm_send(proa__ring *g, const void *data, size_t bytes, int p
 {
     proa__shm *s = shm_of(g);
     uint64_t head = bytes;
+    PROA_TRY(proa__shm_check(s, "send"));
     PROA_TRY(push(s, peer, (const char *)&head, sizeof head));
     return push(s, peer, data, bytes);
 }
@@ -269,6 +270,7 @@ static proa_status shm_recv(proa__ring *g, void *data, size_t bytes, int peer)
 {
     proa__shm *s = shm_of(g);
     uint64_t head = 0;
+    PROA_TRY(proa__shm_check(s, "recv"));
     PROA_TRY(pull(s, peer, (char *)&head, sizeof head));
     if (head == bytes) return pull(s, peer, data, bytes);
     PROA_TRY(pull(s, peer, NULL, head));

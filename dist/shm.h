@@ -75,6 +75,8 @@ void proa__shm_detach(proa__shm *s);
  * timeout passes. */
 proa_status proa__shm_await(proa__shm *s, proa__shm_counter *c, uint32_t value, int whom, const char *what);
 void proa__shm_post(proa__shm_counter *c, uint32_t value);
+/* Fails if an earlier call left the group unusable: calls that are queued behind it do not wait again. */
+proa_status proa__shm_check(proa__shm *s, const char *what);
 /* Publishes the slot that this rank filled for round step + 1, and waits until all ranks have published
  * theirs. They may be read until the next round; this rank may fill its slot for that round at once. */
 proa_status proa__shm_round(proa__shm *s, const char *what);

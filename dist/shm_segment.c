@@ -84,6 +84,13 @@ proa_status proa__shm_await(proa__shm *s, proa__shm_counter *c, uint32_t value, 
     }
 }
 
+proa_status proa__shm_check(proa__shm *s, const char *what)
+{
+    proa_status failed = atomic_load(&s->failed);
+    if (!failed) return PROA_OK;
+    return proa_fail(failed, "%s: the group cannot be used any more, because of: %s", what, s->failure);
+}
+
 proa_status proa__shm_round(proa__shm *s, const char *what)
 {
     uint32_t step = ++s->step;
@@ -106,9 +113,7 @@ static void say(char *text, size_t n, const proa__shm_call *c)
 
 proa_status proa__shm_begin(proa__shm *s, const char *what, const proa__shm_call *call, uint64_t *most)
 {
-    proa_status failed = atomic_load(&s->failed);
-    if (failed)
-        return proa_fail(failed, "%s: the group cannot be used any more, because of: %s", what, s->failure);
+    PROA_TRY(proa__shm_check(s, what));
     *proa__shm_call_of(s, s->rank, s->step + 1) = *call;
     PROA_TRY(proa__shm_round(s, what));
     if (most) *most = call->most;

@@ -2,11 +2,12 @@
 dropped, over shared memory or Gloo. The others must end with a typed error that names a rank, within the time-out and 5 s; no
 process, socket, shared memory or file is left; the job, started again, ends with the bits of a run that nobody disturbed.
 
-    python tests/robustness/kill/ranks.py [TRIALS [SEED]]
+    python tests/robustness/kill/ranks.py [TRIALS [SEED]] [--kind kill|stop|cut|drop] [--engine shm|gloo] [--early SHARE]
 
 As root it runs in mount and network namespaces of its own, each rank behind a link (veth) that can be taken down: what is sent
 then vanishes, and nobody is told. Without root there are no dropped links.
 """
+import argparse
 import os
 import pathlib
 import random
@@ -124,10 +125,11 @@ def wait_for(folder, what, ranks=range(RANKS)):
         time.sleep(0.01)
 
 
-def disturb(rng, folder, ranks, engine):
+def disturb(rng, folder, ranks, engine, options):
     """Waits for a random moment, then does something to a random rank; what, whom and when."""
     kind, victim = rng.choice(["kill", "stop", "cut", *(["drop"] if engine == "gloo" else [])]), rng.randrange(RANKS)
-    early = rng.random() < 0.15  # while ranks still meet
+    kind = options.kind or kind
+    early = rng.random() < options.early  # while ranks still meet
     wait_for(folder, *(("joins", [victim]) if early else ("ready",)))
     time.sleep(rng.uniform(0, 0.3 if early else 0.03 * STEPS))
     if kind == "drop":
@@ -161,13 +163,13 @@ def look_at_survivors(folder, ranks, kind, victim, since):
     return problems
 
 
-def trial(core, rng, script, references, number):
+def trial(core, rng, script, references, number, options):
     engine = rng.choice(sorted(references))
     token, shared = secrets.token_hex(16), set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
         folder = pathlib.Path(name)
         ranks = start(folder, script, 0, token, engine, serve(core, 0, token, engine))
-        kind, victim, since = disturb(rng, folder, ranks, engine)
+        kind, victim, since = disturb(rng, folder, ranks, engine, options)
         problems = look_at_survivors(folder, ranks, kind, victim, since)
         took = time.monotonic() - since
         for process in ranks:
@@ -204,22 +206,29 @@ def undisturbed(core, script, engine):
 
 
 def main():
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trials", nargs="?", type=int, default=200)
+    parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
+    parser.add_argument("--kind", choices=["kill", "stop", "cut", "drop"])
+    parser.add_argument("--engine", choices=["shm", "gloo"])
+    parser.add_argument("--early", type=float, default=0.15, help="share of the trials that disturb ranks while they meet")
+    options = parser.parse_args()
     engines = ["shm"]
     if namespaces.isolated() or namespaces.able():
         namespaces.isolate(RANKS)
         engines = ["shm", "gloo"]
-    print("seed", seed, "engines:", *engines, flush=True)
+    if options.engine:
+        engines = [e for e in engines if e == options.engine]
+    print("seed", options.seed, "engines:", *engines, flush=True)
     from proa import _core
-    rng, bad = random.Random(seed), 0
+    rng, bad = random.Random(options.seed), 0
     with tempfile.TemporaryDirectory(prefix="proa_kills_") as name:
         script = pathlib.Path(name) / "training.py"
         script.write_text(TRAINING)
         references = {engine: undisturbed(_core, script, engine) for engine in engines}
-        for number in range(trials):
-            bad += bool(trial(_core, rng, script, references, number))
-    print(f"{trials} trials, {bad} bad")
+        for number in range(options.trials):
+            bad += bool(trial(_core, rng, script, references, number, options))
+    print(f"{options.trials} trials, {bad} bad")
     return bad > 0
 
 
