@@ -383,7 +383,7 @@ static bool has_only_format(const proa_tensor *t, int format)
     return proa__format(t) == format && !t->storage->data;
 }
 
-proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move)
+proa_status proa__match_layout(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move)
 {
     int format = proa__format(like);
     bool done = format != 0;

@@ -99,7 +99,7 @@ static inline proa_status proa__plain_to_write(const proa_tensor *t)
     return proa__drop_blocked(t);
 }
 /* True if t is row-major in the CPU's memory now, so that t->data may be read without proa__plain. */
-static inline bool proa__lies_plain(const proa_tensor *t)
+static inline bool proa__is_row_major(const proa_tensor *t)
 {
     return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
 }
@@ -124,8 +124,8 @@ bool proa__zero_padding(const proa_tensor *t);
  * without a plain form. *done false: nothing has changed, since t's memory may be known to others. */
 proa_status proa__move_to_format(proa_tensor *t, int format, bool *done);
 
-/* Implements proa_host_api.lay_alike (proa/device.h), which gives n tensors one layout. */
-proa_status proa__lie_alike(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
+/* Implements proa_host_api.match_layout (proa/device.h), which gives n tensors one layout. */
+proa_status proa__match_layout(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 
 /* Makes the plain form of every blocked input of the call; with `lost`, only of those whose blocked form has
  * been dropped through another handle. */

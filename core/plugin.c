@@ -32,7 +32,7 @@ static void host_facts(const proa_tensor *t, proa_tensor_facts *to)
     to->height = proa__rows_of(t)->height;
 }
 
-static proa_status lay_channels_last(proa_tensor *output)
+static proa_status store_channels_last(proa_tensor *output)
 {
     return proa__block_output(output, PROA_CHANNELS_LAST);
 }
@@ -56,8 +56,8 @@ static const proa_host_api *host_api(void)
                           .tensor_new = proa__tensor_new,
                           .output_resize = proa_output_resize,
                           .rng_reserve = proa__rng_reserve,
-                          .lay_channels_last = lay_channels_last,
-                          .lay_alike = proa__lie_alike};
+                          .store_channels_last = store_channels_last,
+                          .match_layout = proa__match_layout};
     return &api;
 }
 

@@ -47,7 +47,7 @@ static proa_status payload_of(const proa_state_item *item, payload *p)
     const proa_tensor *t = item->tensor;
     p->bytes = (size_t)proa_numel(t) * proa_dtype_size(proa_dtype_of(t));
     p->data = t->data;
-    if (p->bytes == 0 || proa__lies_plain(t)) return PROA_OK;
+    if (p->bytes == 0 || proa__is_row_major(t)) return PROA_OK;
     p->copy = proa__alloc(p->bytes);
     if (!p->copy) return proa_error();
     p->data = p->copy;

@@ -62,7 +62,7 @@ static proa_status put_data(proa_writer *w, const proa_tensor *t)
 {
     size_t bytes = (size_t)proa_numel(t) * proa_dtype_size(proa_dtype_of(t));
     if (bytes == 0) return PROA_OK;
-    if (proa__lies_plain(t)) return proa_writer_put(w, t->data, bytes);
+    if (proa__is_row_major(t)) return proa_writer_put(w, t->data, bytes);
     void *copy = proa__alloc(bytes);
     if (!copy) return proa_error();
     proa_status status = proa_copy_out(t, copy, bytes);

@@ -181,7 +181,7 @@ proa_status proa_state_copy_to(const proa_state *s, const char *name, proa_tenso
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "state '%s' is %s, but the tensor to fill is %s", name,
                          proa__tensor_text(from), to ? proa__tensor_text(to) : "NULL");
     size_t bytes = (size_t)proa_numel(from) * proa_dtype_size(proa_dtype_of(from));
-    if (proa__lies_plain(from)) return proa_copy_in(to, from->data, bytes);
+    if (proa__is_row_major(from)) return proa_copy_in(to, from->data, bytes);
     void *copy = proa__alloc(bytes);
     if (!copy) return proa_error();
     proa_status status = proa_copy_out(from, copy, bytes);

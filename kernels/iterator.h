@@ -31,8 +31,8 @@ typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_R
 typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
-    proa_row past; /* at[PROA_F32] with non-temporal stores, or NULL */
-    int64_t grain; /* fewest elements per thread; 0: the default of ops limited by memory bandwidth */
+    proa_row nontemporal; /* at[PROA_F32] with non-temporal stores, or NULL */
+    int64_t grain;        /* fewest elements per thread; 0: the default of ops limited by memory bandwidth */
 } proa_rows;
 
 enum { PROA_MAP_MAX = 12 };
@@ -41,8 +41,8 @@ enum { PROA_MAP_MAX = 12 };
  * row. */
 typedef struct proa_map {
     proa_row row;
-    proa_row past; /* row with non-temporal stores, for whole cache lines; may be NULL */
-    int64_t grain; /* fewest elements per thread; 0: PROA_GRAIN */
+    proa_row nontemporal; /* row with non-temporal stores, for whole cache lines; may be NULL */
+    int64_t grain;        /* fewest elements per thread; 0: PROA_GRAIN */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];

@@ -34,16 +34,16 @@ struct cuda_register {
 /* Like CUDA_KERNEL, for a kernel that takes NCHW and channels-last tensors (cuda_tensor.channels_last says
  * which). The kernel stores its first output, `result`, channels last where `when` is true; that expression
  * may read shapes and dtypes of inputs only. */
-#define CUDA_KERNEL_CHANNELS_LAST(op, condition, result, when)                                      \
-    static int op##_cuda_format(const void *args, const void *)                                     \
-    {                                                                                               \
-        const proa_##op##_args *a = (const proa_##op##_args *)args;                                 \
-        (void)a;                                                                                    \
-        return (when) && !cuda_is_either_layout(cuda_look(a->result)) ? PROA_CHANNELS_LAST : 0;     \
-    }                                                                                               \
-    CUDA_KERNEL_OF(op, condition,                                                                   \
-                   run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->lay_channels_last(a->result) \
-                                                          : PROA_OK,                                \
+#define CUDA_KERNEL_CHANNELS_LAST(op, condition, result, when)                                        \
+    static int op##_cuda_format(const void *args, const void *)                                       \
+    {                                                                                                 \
+        const proa_##op##_args *a = (const proa_##op##_args *)args;                                   \
+        (void)a;                                                                                      \
+        return (when) && !cuda_is_either_layout(cuda_look(a->result)) ? PROA_CHANNELS_LAST : 0;       \
+    }                                                                                                 \
+    CUDA_KERNEL_OF(op, condition,                                                                     \
+                   run->fresh &&op##_cuda_format(a, NULL) ? cuda_host->store_channels_last(a->result) \
+                                                          : PROA_OK,                                  \
                    op##_cuda_format)
 /* Registers the kernel of op `like` for `op` as well; both ops have the same args struct (`ranks:` of the
  * table). */

@@ -81,7 +81,7 @@ static proa_status cuda_lists_alike(cuda_context *c, const proa_tensors *const (
             any = any || t.channels_last;
             changed[n++] = lists[k]->at[i];
         }
-        if (any) PROA_TRY(cuda_host->lay_alike(changed, n, lists[like]->at[i], !c->recording));
+        if (any) PROA_TRY(cuda_host->match_layout(changed, n, lists[like]->at[i], !c->recording));
     }
     return PROA_OK;
 }

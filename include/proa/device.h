@@ -122,12 +122,12 @@ typedef struct proa_host_api {
     proa_rng_state (*rng_reserve)(uint64_t blocks);
     /* For kernels with a format: makes an output of this call (run->fresh) channels last. Call it before
      * anything is written to the output. */
-    proa_status (*lay_channels_last)(proa_tensor *output);
+    proa_status (*store_channels_last)(proa_tensor *output);
     /* For kernels that overwrite n tensors from their own values: gives all of them one layout. Afterwards
      * either all are channels last only, as `like` is, or all are row-major and `like` has a row-major form,
      * too. Without `may_move`, tensors are not converted to channels last; only those that are already stay
      * so. */
-    proa_status (*lay_alike)(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
+    proa_status (*match_layout)(proa_tensor *const *at, int n, const proa_tensor *like, bool may_move);
 } proa_host_api;
 
 typedef struct proa_plugin {

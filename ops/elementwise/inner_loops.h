@@ -78,15 +78,15 @@
 #if defined(__AVX512F__)
 #define PROA_NONTEMPORAL(op) op##_nontemporal_F32
 /* Whole vectors, then what is left under a mask. */
-#define PROA_LANES_LOOP_(vector, rest)                   \
-    int64_t i = 0;                                       \
-    for (; i + 16 <= n; i += 16) {                       \
-        if (past) _mm512_stream_ps(out + i, vector);     \
-        else _mm512_storeu_ps(out + i, vector);          \
-    }                                                    \
-    if (i < n) {                                         \
-        __mmask16 in = (__mmask16)((1u << (n - i)) - 1); \
-        _mm512_mask_storeu_ps(out + i, in, rest);        \
+#define PROA_LANES_LOOP_(vector, rest)                      \
+    int64_t i = 0;                                          \
+    for (; i + 16 <= n; i += 16) {                          \
+        if (nontemporal) _mm512_stream_ps(out + i, vector); \
+        else _mm512_storeu_ps(out + i, vector);             \
+    }                                                       \
+    if (i < n) {                                            \
+        __mmask16 in = (__mmask16)((1u << (n - i)) - 1);    \
+        _mm512_mask_storeu_ps(out + i, in, rest);           \
     }
 #define PROA_LANES_LOOP_1_(f) PROA_LANES_LOOP_(f(_mm512_loadu_ps(x + i)), f(_mm512_maskz_loadu_ps(in, x + i)))
 #define PROA_LANES_LOOP_2_(f)                                           \
@@ -94,7 +94,7 @@
                      f(_mm512_maskz_loadu_ps(in, x + i), _mm512_maskz_loadu_ps(in, y + i)))
 #define PROA_LANES_ROWS_(op, body)                                                                       \
     static inline __attribute__((always_inline)) void op##_lanes(char *const *p, int64_t n,              \
-                                                                 const void *args, bool past)            \
+                                                                 const void *args, bool nontemporal)     \
     {                                                                                                    \
         const proa_##op##_args *a = args;                                                                \
         const float *x = (const float *)(const void *)p[1];                                              \

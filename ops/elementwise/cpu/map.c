@@ -168,7 +168,7 @@ static void nontemporal_range(int64_t begin, int64_t end, void *context)
     const int64_t part[3] = {head, lines, end - begin - head - lines};
     for (int i = 0; i < 3; begin += part[i++]) {
         for (int k = 0; k < p->map->n; k++) at[k] = p->operand[k].walk.data + begin * p->operand[k].size;
-        if (part[i]) (i == 1 ? p->map->past : p->map->row)(at, part[i], p->map->args);
+        if (part[i]) (i == 1 ? p->map->nontemporal : p->map->row)(at, part[i], p->map->args);
     }
 #if defined(__SSE2__)
     _mm_sfence();
@@ -243,10 +243,10 @@ proa_status proa__map_run(const proa_map *map)
     int64_t grain = GRAIN_BYTES / bytes;
     if (map->grain && map->grain < grain) grain = map->grain;
     p.numel = numel;
-    p.range = !p.all_direct ? map_range
-              : !p.stream   ? direct_range
-              : map->past   ? nontemporal_range
-                            : map_range;
+    p.range = !p.all_direct      ? map_range
+              : !p.stream        ? direct_range
+              : map->nontemporal ? nontemporal_range
+                                 : map_range;
     proa__parallel((numel + SHARED - 1) / SHARED, grain / SHARED, shared_range, &p);
     return PROA_OK;
 }
@@ -270,7 +270,7 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
         run_small(rows->at[d], rows->grain, n, tensors, NULL, d, args))
         return PROA_OK;
     proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
-    if (d == PROA_F32) map.past = rows->past;
+    if (d == PROA_F32) map.nontemporal = rows->nontemporal;
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C128 ? PROA_F64
