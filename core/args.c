@@ -18,6 +18,7 @@ static size_t payload(const proa_field *f, const void *at)
         return (size_t)v->count * (sizeof(int64_t) + (v->tensors ? sizeof(proa_tensor *) : 0));
     }
     case PROA_FIELD_FLOATS: return (size_t)((const proa_floats *)at)->count * sizeof(double);
+    case PROA_FIELD_STEPS: return (size_t)((const proa_steps *)at)->count * sizeof(proa_chain_step);
     case PROA_FIELD_STRING: {
         const char *s = *(const char *const *)at;
         return s ? round8(strlen(s) + 1) : 0;
@@ -61,6 +62,12 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **st
         proa_floats *v = at;
         if (v->count) memcpy(*storage, v->at, bytes);
         v->at = (const double *)(const void *)*storage;
+        break;
+    }
+    case PROA_FIELD_STEPS: {
+        proa_steps *v = at;
+        if (v->count) memcpy(*storage, v->at, bytes);
+        v->at = (const proa_chain_step *)(const void *)*storage;
         break;
     }
     case PROA_FIELD_STRING: {
@@ -184,6 +191,13 @@ static void put_tensor(writer *w, const proa_tensor *t)
     if (t->flags & PROA_T_STRIDED && w->at <= w->end) put(w, t->strides, (size_t)t->ndim * sizeof(int64_t));
 }
 
+/* Without the values that the op does not use. */
+static void put_step(writer *w, const proa_chain_step *step)
+{
+    put(w, step, offsetof(proa_chain_step, values));
+    if (w->at <= w->end) put(w, step->values, (size_t)step->op->n_attr * sizeof *step->values);
+}
+
 static void put_field(writer *w, const proa_field *f, const void *at)
 {
     switch ((proa_field_kind)f->kind) {
@@ -212,6 +226,12 @@ static void put_field(writer *w, const proa_field *f, const void *at)
         if (w->at <= w->end) put(w, v->at, (size_t)v->count * sizeof(double));
         break;
     }
+    case PROA_FIELD_STEPS: {
+        const proa_steps *v = at;
+        put(w, &v->count, sizeof v->count);
+        for (int64_t i = 0; i < v->count && w->at <= w->end; i++) put_step(w, &v->at[i]);
+        break;
+    }
     case PROA_FIELD_STRING: {
         const char *s = *(const char *const *)at;
         put(w, s, strlen(s) + 1);
@@ -219,8 +239,10 @@ static void put_field(writer *w, const proa_field *f, const void *at)
     }
     case PROA_FIELD_SCALAR: {
         const proa_scalar *v = at;
-        double values[4] = {(double)v->kind, (double)v->i, v->f, v->im};
-        put(w, values, sizeof values);
+        double values[2] = {v->f, v->im};
+        int64_t whole[2] = {(int64_t)v->kind, v->i};
+        put(w, whole, sizeof whole);
+        if (w->at <= w->end) put(w, values, sizeof values);
         if (v->tensor) w->at = w->end + 1;
         break;
     }

@@ -2,6 +2,7 @@
  * once, gives expanded tensors that the op overwrites a copy, then sends the call through the open doors,
  * outermost first. May use core only; the folders that own doors install them. */
 #include "core/copy.h"
+#include "core/steps.h"
 #include "core/thread.h"
 
 /* Process-wide: written once per door while the library loads, read-only afterwards. */
@@ -110,6 +111,7 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
         if (v->count == 0 || (v->count > 0 && v->at)) return PROA_OK;
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is a list without values");
     }
+    case PROA_FIELD_STEPS: return proa__check_steps(op, f, at);
     case PROA_FIELD_STRING:
         if (*(const char *const *)at) return PROA_OK;
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is NULL");

@@ -18,6 +18,7 @@ TYPES = {
     "floats": ("FLOATS", "proa_floats ", "FLOATS"),
     "string": ("STRING", "const char *", "STRING"),
     "scalar": ("SCALAR", "proa_scalar ", "FLOAT"),
+    "steps": ("STEPS", "proa_steps ", None),
     "block": ("BLOCK", "struct proa_block *", "BLOCK"),
 }
 WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
@@ -60,8 +61,8 @@ class Field:
         if self.from_tensor:
             self.flags.add("FROM_TENSOR")
         self.alias = self.saved_for = None
-        if role == "ATTR" and self.default is None and self.kind == "STRING":
-            pass
+        if self.kind == "STEPS" and self.default is not None:
+            raise SchemaError(f"{op}: field {self.name}: steps have no default")
 
 
 def split_args(text):

@@ -23,6 +23,8 @@ def emit_wires(op, index):
             if f is not None and f.is_tensor:
                 slots.append(f"{{{cstr(key)}, {op.fields.index(f)}}}")
                 continue
+            if f is not None and f.kind == "STEPS":
+                op.bad(f"paddle form {w['type']}: {key}: steps have no form in files, which hold programs from before passes")
             wtype = spec.get("as") or (f.wire_type if f else None)
             if wtype not in WIRE_TYPES:
                 op.bad(f"paddle form {w['type']}: {key}: needs as: one of {WIRE_TYPES}")

@@ -2,7 +2,7 @@
  * formula (ops/elementwise/formulas.h). */
 #include "fuse.h"
 
-#include "ops/elementwise/fused_read.h"
+#include "ops/elementwise/fused_steps.h"
 
 #include <proa/ops.h>
 
@@ -71,9 +71,8 @@ static void put_operand(text *t, int in)
 }
 
 /* scale, clip and pow are functors that hold their numbers (ops/elementwise/cuda/numbers.h). */
-static bool put_functor(text *t, const proa__fused_step *s)
+static bool put_functor(text *t, const proa_chain_step *s, const void *args)
 {
-    const void *args = s->args;
     if (!strcmp(s->op->name, "scale")) {
         const proa_scale_args *a = args;
         put(t, "scale_fn<T>{");
@@ -103,19 +102,19 @@ static bool put_functor(text *t, const proa__fused_step *s)
     return true;
 }
 
-static void put_formula(text *t, const proa__fused_step *s, const char *suffix)
+static void put_formula(text *t, const proa_chain_step *s, const void *args, const char *suffix)
 {
     bool flagged = is_flagged(s->op->name);
     const proa_field *attr = &s->op->fields[s->op->n_in];
-    bool on = flagged && *(const bool *)proa_field_at(attr, s->args);
+    bool on = flagged && *(const bool *)proa_field_at(attr, args);
     put(t, "%s%s_%s(", s->op->name, flagged ? (on ? "_on" : "_off") : "", suffix);
-    for (int i = 0; i < s->n_in; i++) {
+    for (int i = 0; i < s->op->n_in; i++) {
         if (i) put(t, ", ");
         put_operand(t, s->in[i]);
     }
     for (int i = 0; i < s->op->n_attr && !flagged; i++) {
         put(t, ", ");
-        const void *at = proa_field_at(&attr[i], s->args);
+        const void *at = proa_field_at(&attr[i], args);
         put_number(t, attr[i].kind == PROA_FIELD_BOOL ? (double)*(const bool *)at : *(const double *)at);
     }
     put(t, ")");
@@ -128,46 +127,54 @@ static bool is_known(const char *name)
     return false;
 }
 
-static proa_status decline(int step, const char *word, const char *what)
-{
-    (void)step, (void)word, (void)what;
-    return PROA_DECLINED;
-}
-
 static const char *c_type(proa_dtype d)
 {
     return d == PROA_F16 ? "cuda_f16" : d == PROA_BF16 ? "cuda_bf16" : d == PROA_F32 ? "float" : "double";
 }
 
 /* Outputs, then inputs: `FUSED_OF(o, X)` a line, for who walks over them. */
-static void put_operands(text *t, const proa__fused_steps *s, const proa_dtype *made,
-                         const proa_dtype *dtypes, int n_inputs)
+static void put_operands(text *t, const proa_steps *s, const proa_dtype *made, const proa_dtype *dtypes,
+                         int n_inputs)
 {
     int o = 0;
     put(t, "    template <class F> static CUDA_MEMBER void each(F &f)\n    {\n");
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->count; i++)
         if (s->at[i].out) put(t, "        f.template operand<%s>(%d);\n", c_type(made[i]), o++);
     for (int i = 0; i < n_inputs; i++)
         put(t, "        f.template operand<%s>(%d);\n", c_type(dtypes[i]), o++);
     put(t, "    }\n");
 }
 
-proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      const proa_dtype *dtypes, char to[CUDA_FUSE_BYTES])
+/* One line of the chain; false for an op without formula, or an operand that is no input. */
+static bool put_step(text *t, const proa_chain_step *step, int i, int n_inputs, proa_dtype made,
+                     const char *suffix)
 {
-    proa_dtype made[PROA__FUSED_STEPS];
+    proa__step_args args;
+    if (!is_known(step->op->name)) return false;
+    for (int j = 0; j < step->op->n_in; j++)
+        if (step->in[j] >= n_inputs) return false;
+    proa__step_fill(step, &args);
+    put(t, "        T t%d = fused_type<%s>::step(", i, c_type(made));
+    if (!put_functor(t, step, &args)) put_formula(t, step, &args, suffix);
+    put(t, ");\n");
+    return true;
+}
+
+proa_status cuda_fuse(const proa_steps *steps, int n_inputs, const proa_dtype *dtypes,
+                      char to[CUDA_FUSE_BYTES])
+{
+    proa_dtype made[PROA_STEPS_MAX];
     bool wide = dtypes[0] == PROA_F64;
     int64_t item = wide ? 8 : 4;
-    const proa__fused_caller caller = {find, decline};
-    proa__fused_steps *s = malloc(sizeof *s);
-    if (!s) return PROA_DECLINED;
-    proa_status status = proa__fused_parse(steps, n_inputs, &caller, s);
+    int n_out = 0;
     for (int i = 0; i < n_inputs; i++)
         if (dtypes[i] == PROA_F16 || dtypes[i] == PROA_BF16) item = 2;
-    for (int i = 0; status == PROA_OK && i < s->n; i++) {
-        int in = s->at[i].in[0];
-        made[i] = proa__fused_dtype(&s->at[i], in < 0 ? made[~in] : dtypes[in]);
-        if (s->at[i].out && (made[i] == PROA_F16 || made[i] == PROA_BF16)) item = 2;
+    for (int i = 0; i < steps->count; i++) {
+        int in = steps->at[i].in[0];
+        if (in >= n_inputs) return PROA_DECLINED;
+        made[i] = proa__step_dtype(&steps->at[i], in < 0 ? made[~in] : dtypes[in]);
+        n_out += steps->at[i].out;
+        if (steps->at[i].out && (made[i] == PROA_F16 || made[i] == PROA_BF16)) item = 2;
     }
     text t = {to, 0};
     put(&t,
@@ -175,18 +182,13 @@ proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *step
         "struct chain {\n"
         "    typedef %s T;\n"
         "    enum { INPUTS = %d, OUTPUTS = %d, PACK = %d };\n",
-        wide ? "double" : "float", n_inputs, status == PROA_OK ? s->n_out : 0, (int)(16 / item));
-    if (status == PROA_OK) put_operands(&t, s, made, dtypes, n_inputs);
+        wide ? "double" : "float", n_inputs, n_out, (int)(16 / item));
+    put_operands(&t, steps, made, dtypes, n_inputs);
     put(&t, "    static CUDA_MEMBER void run(const T *x, T *y)\n    {\n");
-    for (int i = 0, out = 0; status == PROA_OK && i < s->n; i++) {
-        const proa__fused_step *step = &s->at[i];
-        if (!is_known(step->op->name)) status = PROA_DECLINED;
-        put(&t, "        T t%d = fused_type<%s>::step(", i, c_type(made[i]));
-        if (!put_functor(&t, step)) put_formula(&t, step, wide ? "F64" : "F32");
-        put(&t, ");\n");
-        if (step->out) put(&t, "        y[%d] = t%d;\n", out++, i);
+    for (int i = 0, out = 0; i < steps->count; i++) {
+        if (!put_step(&t, &steps->at[i], i, n_inputs, made[i], wide ? "F64" : "F32")) return PROA_DECLINED;
+        if (steps->at[i].out) put(&t, "        y[%d] = t%d;\n", out++, i);
     }
     put(&t, "    }\n};\nFUSED_KERNELS(chain)\n");
-    free(s);
-    return status == PROA_OK && t.n == CUDA_FUSE_BYTES - 1 ? PROA_DECLINED : status;
+    return t.n == CUDA_FUSE_BYTES - 1 ? PROA_DECLINED : PROA_OK;
 }

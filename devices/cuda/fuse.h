@@ -1,5 +1,4 @@
-/* Generator of the CUDA source for a fused elementwise chain: turns the text of the chain's steps into the
- * type that the kernels of ops/elementwise/cuda/fused.h take. C. */
+/* Generator of the CUDA source for a fused elementwise chain: turns the chain's steps into the type that the kernels of ops/elementwise/cuda/fused.h take. C. */
 #ifndef PROA_CUDA_FUSE_H
 #define PROA_CUDA_FUSE_H
 
@@ -15,10 +14,10 @@ extern "C" {
 
 enum { CUDA_FUSE_BYTES = 16384 }; /* for the source of the longest chain */
 
-/* Writes a chain's source to `to`. steps: as fused_elementwise has them; dtypes: floating, one an input;
- * find: op by name. PROA_DECLINED, without an error, for an op without a formula in device code. */
-proa_status cuda_fuse(const proa_op *(*find)(const char *name), const char *steps, int n_inputs,
-                      const proa_dtype *dtypes, char to[CUDA_FUSE_BYTES]);
+/* Writes a chain's source to `to`. steps: fused_elementwise's; dtypes: floating, one an input.
+ * PROA_DECLINED, without an error, for an op without a formula in device code. */
+proa_status cuda_fuse(const proa_steps *steps, int n_inputs, const proa_dtype *dtypes,
+                      char to[CUDA_FUSE_BYTES]);
 
 /* Names of the ops that a chain may consist of, for tests; NULL ends the list. */
 const char *const *cuda_fuse_ops(void);

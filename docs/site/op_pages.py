@@ -15,7 +15,7 @@ from markup import code, escaped, inline, table, title
 DTYPES = matrix.NAMES
 SHOWN = 4  # samples of the op table that a page shows at most
 C_TYPES = {"INT": "int64_t", "FLOAT": "double", "BOOL": "bool", "INTS": "proa_ints", "FLOATS": "proa_floats", "DTYPE": "proa_dtype",
-           "STRING": "const char *", "SCALAR": "proa_scalar", "BLOCK": "struct proa_block *"}
+           "STRING": "const char *", "SCALAR": "proa_scalar", "STEPS": "proa_steps", "BLOCK": "struct proa_block *"}
 FLAGS = [("BROADCASTS", "Inputs are broadcast together, as in NumPy."),
          ("BATCHES", "All dims but the last two are broadcast together."),
          ("PROMOTES", "Inputs of several dtypes are brought to the one that holds all."),
@@ -112,6 +112,8 @@ def c_value(f, value):
         return f"PROA_{f['enum']}_{value}".upper()
     if kind == "STRING":
         return '"' + str(value) + '"'
+    if kind == "STEPS":
+        return f'proa_steps_read("{value}")'
     if kind == "BOOL":
         return str(bool(value)).lower()
     return str(value).replace("inf", "INFINITY").replace("nan", "NAN")

@@ -159,6 +159,33 @@ typedef struct proa_scalar {
     proa_tensor *tensor;
 } proa_scalar;
 
+typedef union proa_chain_value {
+    int64_t i; /* BOOL and INT; a dtype is an INT */
+    double f;  /* FLOAT */
+} proa_chain_value;
+
+/* A step of an elementwise chain (fused_elementwise): an op of the table, its operands and its attributes.
+ * Steps are compared and hashed by their bytes, so that whatever an op does not use is 0. */
+typedef struct proa_chain_step {
+    const struct proa_op *op;
+    int8_t in[3];     /* number of an input, or ~number of the earlier step whose result is read */
+    bool out;         /* the result is an output of the chain */
+    uint8_t kinds[4]; /* proa_scalar_kind of each attribute, in the order of the op's fields */
+    proa_chain_value values[4];
+} proa_chain_step;
+
+enum { PROA_STEPS_MAX = 32 }; /* steps of a chain: their intermediate results stay in the L1 cache */
+
+typedef struct proa_steps {
+    int64_t count;
+    const proa_chain_step *at;
+} proa_steps;
+
+/* The steps of a text such as "t0 = add x0 x1; out leaky_relu t0 negative_slope=0.3": each names an op, its
+ * operands (x<i>: an input, t<i>: the result of step i) and its attributes; "out" marks outputs. Their memory
+ * ends with the scope. INVALID_ARGUMENT and no steps for any other text. */
+PROA_API proa_steps proa_steps_read(const char *text);
+
 /* A proa_scalar of each kind; PROA_SCALAR(v) chooses by v's type. A tensor is borrowed: it must have one
  * element and live as long as the scalar is used. */
 PROA_API proa_scalar proa_scalar_bool(bool v);

@@ -25,6 +25,7 @@ typedef enum proa_field_kind {
     PROA_FIELD_FLOATS,  /* proa_floats */
     PROA_FIELD_STRING,  /* const char * */
     PROA_FIELD_SCALAR,  /* proa_scalar */
+    PROA_FIELD_STEPS,   /* proa_steps */
     PROA_FIELD_BLOCK    /* struct proa_block *: a sub-block of a program */
 } proa_field_kind;
 

@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "629163971aacc563a013124b504dd5fa06b188b280571d781c80ae47e9f4c7ce"
+#define PROA_TABLE_HASH "19a4fb14428f9eaf18b1c71b60777843c7d59b92bb22d0152973b9ba8ff0c4cf"
 
 #endif

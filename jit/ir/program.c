@@ -4,6 +4,7 @@
 #include "core/internal.h"
 #include "core/op_device.h"
 #include "core/args_visit.h"
+#include "core/steps.h"
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
@@ -547,6 +548,7 @@ static void print_field(FILE *to, const proa_field *f, const void *at)
         break;
     }
     case PROA_FIELD_SCALAR: print_scalar(to, at); break;
+    case PROA_FIELD_STEPS: proa__print_steps(to, at); break;
     case PROA_FIELD_BLOCK: {
         const proa_block *b = *(proa_block *const *)at;
         fprintf(to, "block %d", b ? b->index : -1);

@@ -60,6 +60,10 @@ static uint64_t mix_field(uint64_t h, const proa_field *f, const void *args)
         const proa_floats *v = at;
         return mix_bytes(h, v->at, (size_t)v->count * sizeof *v->at);
     }
+    case PROA_FIELD_STEPS: {
+        const proa_steps *v = at;
+        return mix_bytes(h, v->at, (size_t)v->count * sizeof *v->at);
+    }
     case PROA_FIELD_STRING: {
         const char *s = *(const char *const *)at;
         return mix_bytes(h, s ? s : "", s ? strlen(s) : 0);
@@ -124,6 +128,10 @@ static bool same_field(const proa_field *f, const void *x, const void *y)
     }
     case PROA_FIELD_FLOATS: {
         const proa_floats *m = a, *n = b;
+        return m->count == n->count && same_bytes(m->at, n->at, (size_t)n->count * sizeof *n->at);
+    }
+    case PROA_FIELD_STEPS: {
+        const proa_steps *m = a, *n = b;
         return m->count == n->count && same_bytes(m->at, n->at, (size_t)n->count * sizeof *n->at);
     }
     case PROA_FIELD_STRING: {

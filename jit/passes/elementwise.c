@@ -7,9 +7,7 @@
 #include "ops/elementwise/fused.h"
 #include "impl/elementwise.h"
 
-#include <stdarg.h>
-
-enum { STEPS_BYTES = 2048, MAX_GROUP = 24 };
+enum { MAX_GROUP = 24 };
 
 typedef struct group {
     int32_t ops[MAX_GROUP], n; /* ascending */
@@ -208,46 +206,48 @@ static proa_status join(grouping *g, int32_t at)
 
 /* ---- writing it -------------------------------------------------------------------------------------- */
 
-typedef struct text {
-    char at[STEPS_BYTES];
-    size_t n;
-} text;
-
-static void put(text *t, const char *format, ...) PROA_PRINTF(2, 3);
-static void put(text *t, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(t->at + t->n, sizeof t->at - t->n, format, list);
-    va_end(list);
-    t->n = n < 0 || (size_t)n >= sizeof t->at - t->n ? sizeof t->at : t->n + (size_t)n;
-    if (t->n == sizeof t->at) t->at[--t->n] = 0; /* full: the text is cut off and will not be used */
-}
-
-static void put_attribute(text *t, const proa_field *f, const void *args)
+/* Attribute k, in the form in which equal values have equal bytes. */
+static void take_value(proa_chain_step *step, int k, const proa_field *f, const void *args)
 {
     const void *at = proa_field_at(f, args);
-    if (f->kind == PROA_FIELD_BOOL) put(t, " %s=%s", f->name, *(const bool *)at ? "true" : "false");
-    else if (f->kind == PROA_FIELD_FLOAT) put(t, " %s=%.17g", f->name, *(const double *)at);
-    else if (f->kind == PROA_FIELD_DTYPE) put(t, " %s=%s", f->name, proa_dtype_name(*(const proa_dtype *)at));
-    else {
+    if (f->kind == PROA_FIELD_BOOL) {
+        step->kinds[k] = PROA_SCALAR_BOOL;
+        step->values[k].i = *(const bool *)at;
+    } else if (f->kind == PROA_FIELD_FLOAT) {
+        step->kinds[k] = PROA_SCALAR_FLOAT;
+        step->values[k].f = *(const double *)at;
+    } else if (f->kind == PROA_FIELD_DTYPE) {
+        step->kinds[k] = PROA_SCALAR_INT;
+        step->values[k].i = *(const proa_dtype *)at;
+    } else {
         const proa_scalar *s = at;
-        if (s->kind == PROA_SCALAR_FLOAT) put(t, " %s=%.17g", f->name, s->f);
-        else if (s->kind != PROA_SCALAR_NONE) put(t, " %s=%lld", f->name, (long long)s->i);
+        step->kinds[k] = (uint8_t)s->kind;
+        if (s->kind == PROA_SCALAR_FLOAT) step->values[k].f = s->f;
+        else if (s->kind == PROA_SCALAR_BOOL) step->values[k].i = s->i != 0;
+        else if (s->kind == PROA_SCALAR_INT) step->values[k].i = s->i;
     }
 }
 
-static void put_operand(const grouping *g, text *t, const group *own, const edges *e,
-                        const proa_tensor *operand)
+/* The number of an input of the group, or ~number of its step that makes the operand. */
+static int8_t operand_of(const grouping *g, const group *own, const edges *e, const proa_tensor *operand)
 {
     const proa_var *v = proa__slot_var(operand);
     for (int32_t i = 0; i < own->n; i++)
-        if (proa__slot_var(result_of(&g->uses.block->ops[own->ops[i]])) == v) {
-            put(t, " t%d", i);
-            return;
-        }
-    for (int i = 0; i < e->n_in; i++)
-        if (proa__slot_var(e->in[i]) == v) put(t, " x%d", i);
+        if (proa__slot_var(result_of(&g->uses.block->ops[own->ops[i]])) == v) return (int8_t)~i;
+    int i = 0;
+    while (proa__slot_var(e->in[i]) != v) i++;
+    return (int8_t)i;
+}
+
+static proa_chain_step step_of(const grouping *g, const group *own, const edges *e, const proa_instr *instr)
+{
+    const proa_op *op = instr->op;
+    proa_chain_step step = {.op = op,
+                            .out = is_handed_out(g, own->ops, own->n, proa__slot_var(result_of(instr)))};
+    for (int k = 0; k < op->n_in; k++)
+        step.in[k] = operand_of(g, own, e, *proa_field_tensor(&op->fields[k], instr->args));
+    for (int k = 0; k < op->n_attr; k++) take_value(&step, k, &op->fields[op->n_in + k], instr->args);
+    return step;
 }
 
 /* Writes the fused op in place of the group's last op and removes the others. */
@@ -255,28 +255,17 @@ static proa_status write_group(grouping *g, const group *own)
 {
     proa_instr *ops = g->uses.block->ops;
     edges e;
-    text t = {.n = 0};
+    proa_chain_step steps[MAX_GROUP];
     proa_tensor *outs[PROA__FUSED_OUTPUTS];
     int n_out = 0;
     find_edges(g, own->ops, own->n, &e);
     if (!e.fits || !e.n_out) return PROA_OK;
     for (int32_t i = 0; i < own->n; i++) {
         const proa_instr *instr = &ops[own->ops[i]];
-        proa_tensor *out = (proa_tensor *)(uintptr_t)result_of(instr);
-        bool handed_out = is_handed_out(g, own->ops, own->n, proa__slot_var(out));
-        if (handed_out) {
-            put(&t, "%sout %s", i ? "; " : "", instr->op->name);
-            outs[n_out++] = out;
-        } else {
-            put(&t, "%st%d = %s", i ? "; " : "", i, instr->op->name);
-        }
-        for (int k = 0; k < instr->op->n_in; k++)
-            put_operand(g, &t, own, &e, *proa_field_tensor(&instr->op->fields[k], instr->args));
-        for (int k = 0; k < instr->op->n_attr; k++)
-            put_attribute(&t, &instr->op->fields[instr->op->n_in + k], instr->args);
+        steps[i] = step_of(g, own, &e, instr);
+        if (steps[i].out) outs[n_out++] = (proa_tensor *)(uintptr_t)result_of(instr);
     }
-    if (t.n >= sizeof t.at - 1) return PROA_OK;
-    proa_fused_elementwise_args fused = {.x = {e.n_in, e.in}, .steps = t.at, .out = {n_out, outs}};
+    proa_fused_elementwise_args fused = {.x = {e.n_in, e.in}, .steps = {own->n, steps}, .out = {n_out, outs}};
     int32_t last = own->ops[own->n - 1];
     proa_instr made = {.role = ops[last].role, .marks = ops[last].marks};
     PROA_TRY(proa__instr_become(&made, proa_find_op("fused_elementwise"), &fused));

@@ -166,6 +166,14 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
     return at != NULL;
 }
 
+static bool to_steps(const char *who, const char *name, PyObject *obj, proa_steps *out)
+{
+    const char *text = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
+    if (!text) return PyErr_Occurred() ? false : wrong(who, name, "a string", obj);
+    *out = proa_steps_read(text);
+    return out->at || (py_raise(), false);
+}
+
 static bool to_enum(const char *who, const char *param, const proa_field *f, PyObject *obj, int *out)
 {
     const char *name = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
@@ -294,6 +302,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
         if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);
         *(const char **)at = PyUnicode_AsUTF8(obj);
         return *(const char **)at != NULL;
+    case PROA_FIELD_STEPS: return to_steps(who, name, obj, at);
     case PROA_FIELD_SCALAR:
         if (py_to_scalar(obj, at)) return true;
         return PyErr_Occurred() ? false : wrong(who, name, "a number or a one-element Tensor", obj);

@@ -31,6 +31,12 @@ static void compile(const char *source, int major, int minor)
 
 static const proa_dtype floats[] = {PROA_F32, PROA_F32}, doubles[] = {PROA_F64};
 
+static proa_status fuse(const char *text, int n_inputs, const proa_dtype *dtypes, char *source)
+{
+    const proa_steps steps = proa_steps_read(text);
+    return steps.at ? cuda_fuse(&steps, n_inputs, dtypes, source) : proa_error();
+}
+
 /* A chain of the next ops of the table, each of which takes x0, x1, x2 and is handed out; how many there
  * are. */
 static int write_chain(const char *const **next, char *to, size_t capacity)
@@ -60,7 +66,7 @@ START_TEST(every_op_of_the_table_compiles)
         n += write_chain(&next, steps, sizeof steps);
         for (int d = 0; d < 4; d++) {
             const proa_dtype of[] = {dtypes[d], dtypes[d], dtypes[d]};
-            ck_assert_msg(cuda_fuse(proa_find_op, steps, 3, of, source) == PROA_OK, "%s", steps);
+            ck_assert_msg(fuse(steps, 3, of, source) == PROA_OK, "%s", steps);
             if (there()) compile(source, 9, 0);
         }
     }
@@ -75,7 +81,7 @@ START_TEST(casts_within_a_chain_compile)
     char *source = malloc(CUDA_FUSE_BYTES);
     const char *steps = "t0 = cast x0 dtype=bfloat16; out multiply t0 x1; t2 = cast x2 dtype=float32; "
                         "t3 = cast t0 dtype=float32; t4 = add t2 t3; out gelu t4; out cast t4 dtype=float16";
-    ck_assert_int_eq(cuda_fuse(proa_find_op, steps, 3, of, source), PROA_OK);
+    ck_assert_int_eq(fuse(steps, 3, of, source), PROA_OK);
     ck_assert_ptr_nonnull(strstr(source, "f.template operand<cuda_f16>(2);"));  /* the third output */
     ck_assert_ptr_nonnull(strstr(source, "f.template operand<cuda_bf16>(4);")); /* the second input */
     ck_assert_ptr_nonnull(strstr(source, "T t0 = fused_type<cuda_bf16>::step((x[0]));"));
@@ -87,7 +93,7 @@ END_TEST
 START_TEST(other_gpus_are_compiled_for)
 {
     char *source = malloc(CUDA_FUSE_BYTES);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = add x0 x1; out gelu t0", 2, floats, source), PROA_OK);
+    ck_assert_int_eq(fuse("t0 = add x0 x1; out gelu t0", 2, floats, source), PROA_OK);
     if (there()) {
         compile(source, 8, 0);
         compile(source, 99, 9); /* later than any that it knows: as text, for the driver */
@@ -99,10 +105,8 @@ END_TEST
 START_TEST(numbers_are_to_the_bit)
 {
     char *source = malloc(CUDA_FUSE_BYTES);
-    ck_assert_int_eq(cuda_fuse(proa_find_op,
-                               "t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, doubles,
-                               source),
-                     PROA_OK);
+    ck_assert_int_eq(
+        fuse("t0 = scale x0 scale=0.1 bias=-3; out clip t0 min=-inf max=1e300", 1, doubles, source), PROA_OK);
     ck_assert_ptr_nonnull(strstr(source, "scale_fn<T>{(T)0x1.999999999999ap-4, (T)-0x1.8p+1, true}(x[0])"));
     ck_assert_ptr_nonnull(strstr(source, "clip_fn<T>{(T)-INFINITY, (T)0x1.7e43c8800759cp+996}(t0)"));
     ck_assert_ptr_nonnull(strstr(source, "y[0] = t1;"));
@@ -124,8 +128,7 @@ START_TEST(steps_are_not_contracted)
         void *text = NULL;
         size_t bytes = 0;
         char why[4096] = "";
-        ck_assert_int_eq(cuda_fuse(proa_find_op, "t0 = multiply x0 x1; out add t0 x2", 3, dtypes, source),
-                         PROA_OK);
+        ck_assert_int_eq(fuse("t0 = multiply x0 x1; out add t0 x2", 3, dtypes, source), PROA_OK);
         if (!there()) continue;
         ck_assert_msg(cuda_compile(source, 99, 9, &text, &bytes, why, sizeof why), "%s", why);
         ck_assert_int_eq(((const char *)text)[bytes - 1], 0);
@@ -140,9 +143,9 @@ END_TEST
 START_TEST(what_has_no_formula_is_declined)
 {
     char *source = malloc(CUDA_FUSE_BYTES);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out matmul x0 x1", 2, floats, source), PROA_DECLINED);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out equal x0 x1", 2, floats, source), PROA_DECLINED);
-    ck_assert_int_eq(cuda_fuse(proa_find_op, "out add x0 x2", 2, floats, source), PROA_DECLINED);
+    ck_assert_int_eq(fuse("out matmul x0 x1", 2, floats, source), PROA_DECLINED);
+    ck_assert_int_eq(fuse("out equal x0 x1", 2, floats, source), PROA_DECLINED);
+    ck_assert_int_eq(fuse("out add x0 x2", 2, floats, source), PROA_DECLINED);
     ck_assert_int_eq(proa_error(), PROA_OK);
     free(source);
 }

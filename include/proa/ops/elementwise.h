@@ -455,7 +455,7 @@ typedef struct proa_as_real_args {
 
 typedef struct proa_fused_elementwise_args {
     proa_tensors x;
-    const char *steps;
+    proa_steps steps;
     proa_tensors out;
 } proa_fused_elementwise_args;
 
@@ -1255,11 +1255,11 @@ PROA_API proa_tensor *proa_as_complex_opt(proa_tensor *x);
 PROA_API proa_tensor *proa_as_real_opt(proa_tensor *x);
 #define proa_as_real(x) proa_as_real_opt((x))
 
-/* Elementwise ops of the table, one after the other, on tiles that stay in the cache. Each step names an op,
- * its operands (x<i>: an input, t<i>: what step i made) and its attributes; "t<i> =" before it keeps its
- * result inside, "out" hands it out. All have one dtype.
- * (Tensor[] x, string steps) -> (Tensor[] out) */
-PROA_API proa_tensors proa_fused_elementwise_opt(proa_tensors x, const char *steps);
+/* Elementwise ops of the table, one after the other, on tiles that stay in the cache. Each step is an op with
+ * its operands (x<i>: an input, t<i>: the result of step i) and its attributes; as text, "t<i> =" before it
+ * keeps its result inside, "out" hands it out. All have one dtype.
+ * (Tensor[] x, steps steps) -> (Tensor[] out) */
+PROA_API proa_tensors proa_fused_elementwise_opt(proa_tensors x, proa_steps steps);
 #define proa_fused_elementwise(x, steps) proa_fused_elementwise_opt((x), (steps))
 
 /* |x|; the modulus of complex x, as a real number.

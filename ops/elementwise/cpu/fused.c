@@ -17,23 +17,24 @@ enum { TILE_BYTES = 4096, SLOTS = 8, NOWHERE = -1 };
  * half type is kept in a slot in float32, and stored from there. */
 typedef struct tile_step {
     proa_row row;
-    const void *args;
     int n;
     int at[4];         /* result, then operands: the map's operand, or OPERANDS + slot */
     proa_dtype rounds; /* the half type that the result is rounded to; NODTYPE: none */
     int store;         /* the output that takes the rounded result; NOWHERE: none */
-    proa_numbers numbers;
+    union {
+        proa__step_args own; /* the op's args struct, with its attributes */
+        proa_numbers numbers;
+    } args; /* that the row reads */
 } tile_step;
 
 enum { OPERANDS = PROA_MAP_MAX };
 
 typedef struct tiled {
-    proa__fused_steps steps;
     proa_dtype dtype; /* that of the computation: float32, or float64 */
     int64_t item;
-    int n_out, n_in;
+    int n_out, n_in, n;
     double costs; /* of an element, as a part of what is worth a thread of its own */
-    tile_step at[PROA__FUSED_STEPS];
+    tile_step at[];
 } tiled;
 
 /* ---- preparing ------------------------------------------------------------------------- */
@@ -50,36 +51,36 @@ static void copy_row(char *const *p, int64_t n, const void *args)
 }
 static const proa_rows cast_rows = {.at = {[PROA_F32] = copy_row}, .out = PROA_ROW_OUT_SAME};
 
-static const proa_rows *rows_of(proa__fused_step *step, proa_dtype d, tile_step *to)
+/* The rows of the step's op; fills the args that they read. */
+static const proa_rows *rows_of(const proa_chain_step *step, proa_dtype d, tile_step *to)
 {
-    to->args = step->args;
+    proa__step_args args;
     if (strcmp(step->op->name, "cast") == 0) return &cast_rows;
+    proa__step_fill(step, &args);
     if (strcmp(step->op->name, "scale") == 0) {
-        proa__scale_numbers((const void *)step->args, d, &to->numbers);
-        to->args = &to->numbers;
+        proa__scale_numbers((const void *)args.at, d, &to->args.numbers);
         return &proa__scale_rows;
     }
     if (strcmp(step->op->name, "clip") == 0) {
-        proa__clip_numbers((const void *)step->args, d, &to->numbers);
-        to->args = &to->numbers;
+        proa__clip_numbers((const void *)args.at, d, &to->args.numbers);
         return &proa__clip_rows;
     }
     if (strcmp(step->op->name, "pow") == 0) {
-        proa__power_numbers((const void *)step->args, d, &to->numbers);
-        to->args = &to->numbers;
+        proa__power_numbers((const void *)args.at, d, &to->args.numbers);
         return &proa__power_rows;
     }
+    memcpy(&to->args.own, &args, step->op->args_size);
     size_t n = sizeof formula_rows / sizeof *formula_rows, size = sizeof *formula_rows;
     const char *found = bsearch(step->op->name, formula_rows, n, size, compare_name);
     return found ? formula_rows[(size_t)(found - (const char *)formula_rows) / size].rows : NULL;
 }
 
 /* For each step's result, the last step that reads it. */
-static void find_last(const proa__fused_steps *s, int *last)
+static void find_last(const proa_steps *s, int *last)
 {
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; i < s->count; i++) {
         last[i] = i;
-        for (int j = 0; j < s->at[i].n_in; j++)
+        for (int j = 0; j < s->at[i].op->n_in; j++)
             if (s->at[i].in[j] < 0) last[~s->at[i].in[j]] = i;
     }
 }
@@ -88,23 +89,22 @@ static void find_last(const proa__fused_steps *s, int *last)
  * first operands, inputs follow. */
 static bool place_steps(tiled *t, const proa_fused_elementwise_args *a)
 {
-    proa_dtype dtype[PROA__FUSED_STEPS];
-    const proa__fused_steps *s = &t->steps;
-    int last[PROA__FUSED_STEPS], place[PROA__FUSED_STEPS], n_out = 0;
+    proa_dtype dtype[PROA_STEPS_MAX];
+    const proa_steps *s = &a->steps;
+    int last[PROA_STEPS_MAX], place[PROA_STEPS_MAX], n_out = 0;
     bool busy[SLOTS] = {false};
     find_last(s, last);
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; i < s->count; i++) {
         tile_step *to = &t->at[i];
-        const proa_rows *rows = rows_of(&t->steps.at[i], t->dtype, to);
+        const proa_rows *rows = rows_of(&s->at[i], t->dtype, to);
         if (!rows || !rows->at[t->dtype] || rows->out != PROA_ROW_OUT_SAME) return false;
         int first = s->at[i].in[0];
-        dtype[i] =
-            proa__fused_dtype(&s->at[i], first < 0 ? dtype[~first] : (proa_dtype)a->x.at[first]->dtype);
+        dtype[i] = proa__step_dtype(&s->at[i], first < 0 ? dtype[~first] : (proa_dtype)a->x.at[first]->dtype);
         to->rounds = dtype[i] == PROA_F16 || dtype[i] == PROA_BF16 ? dtype[i] : PROA_NODTYPE;
         to->row = rows->at[t->dtype];
         t->costs += 1.0 / (double)(rows->grain ? rows->grain : PROA_GRAIN / 2);
-        to->n = 1 + s->at[i].n_in;
-        for (int j = 0; j < s->at[i].n_in; j++) {
+        to->n = 1 + s->at[i].op->n_in;
+        for (int j = 0; j < s->at[i].op->n_in; j++) {
             int in = s->at[i].in[j];
             to->at[1 + j] = in < 0 ? place[~in] : t->n_out + in;
         }
@@ -142,18 +142,19 @@ static proa_status tiled_prepare(const void *args, void **state)
             return proa_decline("outputs of different shapes");
     for (int64_t i = 0; i < a->x.count; i++)
         if (!spreads(a->x.at[i], a->out.at[0], true)) return proa_decline("an input that does not broadcast");
-    tiled *t = proa__alloc(sizeof *t);
+    tiled *t = proa__calloc(sizeof *t + (size_t)a->steps.count * sizeof *t->at);
     if (!t) return proa_error();
     t->dtype = d;
     t->item = (int64_t)proa_dtype_size(d);
     t->n_in = (int)a->x.count;
     t->n_out = (int)a->out.count;
-    proa_status status = proa__fused_read(a->steps, a->x.count, &t->steps);
-    if (status == PROA_OK && !place_steps(t, a))
-        status = proa_decline("steps of a dtype or number that it lacks");
-    if (status != PROA_OK) proa__free(t);
-    else *state = t;
-    return status;
+    t->n = (int)a->steps.count;
+    if (!place_steps(t, a)) {
+        proa__free(t);
+        return proa_decline("steps of a dtype or number that it lacks");
+    }
+    *state = t;
+    return PROA_OK;
 }
 
 /* ---- running --------------------------------------------------------------------------- */
@@ -165,13 +166,13 @@ static void fused_row(char *const *p, int64_t n, const void *args)
     int64_t tile = TILE_BYTES / t->item;
     for (int64_t i = 0; i < n; i += tile) {
         int64_t m = n - i < tile ? n - i : tile;
-        for (int k = 0; k < t->steps.n; k++) {
+        for (int k = 0; k < t->n; k++) {
             const tile_step *step = &t->at[k];
             char *at[4];
             for (int j = 0; j < step->n; j++)
                 at[j] =
                     step->at[j] >= OPERANDS ? slots[step->at[j] - OPERANDS] : p[step->at[j]] + i * t->item;
-            step->row(at, m, step->args);
+            step->row(at, m, &step->args);
             if (step->rounds) {
                 char *to = step->store == NOWHERE ? half : p[step->store] + i * (int64_t)sizeof(uint16_t);
                 proa__convert(step->rounds, to, t->dtype, at[0], m);
@@ -194,20 +195,21 @@ PROA_KERNEL_PREPARED(fused_elementwise_tiled_cpu, fused_elementwise, tiled_prepa
 
 /* ---- the composition, on any device ---------------------------------------------------- */
 
-static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_steps *steps)
+static proa_status compose(const proa_fused_elementwise_args *a)
 {
-    proa_tensor *made[PROA__FUSED_STEPS];
+    proa_tensor *made[PROA_STEPS_MAX];
     int64_t k = 0;
-    PROA_TRY(proa__fused_read(a->steps, a->x.count, steps));
-    for (int i = 0; i < steps->n; i++) {
-        proa__fused_step *step = &steps->at[i];
+    for (int i = 0; i < a->steps.count; i++) {
+        const proa_chain_step *step = &a->steps.at[i];
         const proa_op *op = step->op;
-        for (int j = 0; j < step->n_in; j++)
-            *proa_field_tensor(&op->fields[j], step->args) =
+        proa__step_args args;
+        proa__step_fill(step, &args);
+        for (int j = 0; j < op->n_in; j++)
+            *proa_field_tensor(&op->fields[j], &args) =
                 step->in[j] < 0 ? made[~step->in[j]] : a->x.at[step->in[j]];
-        proa_tensor **out = proa_field_tensor(&op->fields[op->n_fields - 1], step->args);
+        proa_tensor **out = proa_field_tensor(&op->fields[op->n_fields - 1], &args);
         *out = step->out ? a->out.at[k++] : NULL;
-        PROA_TRY(proa_call_from(PROA_DOOR_RUN, op, step->args));
+        PROA_TRY(proa_call_from(PROA_DOOR_RUN, op, &args));
         made[i] = *out;
     }
     return PROA_OK;
@@ -216,12 +218,9 @@ static proa_status compose(const proa_fused_elementwise_args *a, proa__fused_ste
 /* Runs the steps as separate ops, on whatever device the tensors are. */
 PROA_KERNEL_ANYWHERE(fused_elementwise_cpu, fused_elementwise)
 {
-    proa__fused_steps *steps = proa__alloc(sizeof *steps);
-    if (!steps) return proa_error();
     proa_status status = PROA_OK;
     PROA_SCOPE {
-        status = compose(a, steps);
+        status = compose(a);
     }
-    proa__free(steps);
     return status;
 }

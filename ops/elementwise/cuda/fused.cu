@@ -20,13 +20,6 @@ struct fused_state {
     } of[CAPABILITIES];
 };
 
-const proa_op *find_op(const char *name)
-{
-    for (uint32_t i = 0; i < cuda_host->n_ops; i++)
-        if (!strcmp(cuda_host->ops[i]->name, name)) return cuda_host->ops[i];
-    return NULL;
-}
-
 /* All of float64, or none; all outputs of one shape, to which the inputs broadcast. */
 bool fits(const proa_fused_elementwise_args *a)
 {
@@ -80,7 +73,7 @@ proa_status prepare(const void *args, void **state)
     if (source && s) {
         proa_dtype dtypes[FUSED_OPERANDS];
         for (int64_t i = 0; i < a->x.count; i++) dtypes[i] = cuda_look(a->x.at[i]).dtype;
-        status = cuda_fuse(find_op, a->steps, (int)a->x.count, dtypes, source);
+        status = cuda_fuse(&a->steps, (int)a->x.count, dtypes, source);
     }
     if (status == PROA_OK && !make(s, source)) status = PROA_DECLINED;
     free(source);
