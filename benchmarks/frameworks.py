@@ -129,6 +129,8 @@ class Paddle:
 
     def quantize(self, make, batches, path, to):
         """Calibrates what make() builds on the batches and saves it as `to`; `path` is the exported model in float."""
+        if "lstm" in path:
+            return  # the predictor's quantizer does it
         q = self.t.quantization
         ptq = q.ImperativePTQ(q.PTQConfig(q.AbsmaxQuantizer(), q.PerChannelAbsmaxQuantizer()))
         model = ptq.quantize(make(), inplace=True)
@@ -137,7 +139,7 @@ class Paddle:
         spec = self.t.static.InputSpec(list(batches[0].shape), str(batches[0].dtype))
         ptq.save_quantized_model(model, to, input_spec=[spec])
 
-    def predictor(self, path, threads, int8=False):
+    def predictor(self, path, threads, int8=False, samples=None, bfloat16=False):
         infer = importlib.import_module(self.name + ".inference")
         config = infer.Config(path + ".pdmodel", path + ".pdiparams")
         config.set_cpu_math_library_num_threads(threads)
@@ -146,6 +148,11 @@ class Paddle:
             config.enable_mkldnn()
         if int8:
             config.enable_mkldnn_int8()
+        if bfloat16:
+            config.enable_mkldnn_bfloat16()
+        if samples:
+            config.enable_quantizer()
+            config.quantizer_config().set_quant_data(samples)
         p = infer.create_predictor(config)
         into, out = p.get_input_handle(p.get_input_names()[0]), p.get_output_handle(p.get_output_names()[0])
 
@@ -257,6 +264,9 @@ class Torch:
     def quantize(self, make, batches, path, to):
         """ONNX Runtime's own tool, on the exported model."""
         from onnxruntime import quantization as q
+        if "lstm" in path:
+            q.quantize_dynamic(path + ".onnx", to + ".onnx")
+            return
 
         class Batches(q.CalibrationDataReader):
             def __init__(self):

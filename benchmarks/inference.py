@@ -1,7 +1,8 @@
 """Family `inference`: batch 1, float32. Proa and Paddle run models that they exported, through their predictors, and Proa
 also from C (predict.c); ONNX Runtime runs what PyTorch exported; PyTorch runs eagerly. Decoding makes one token after the
 other with a cache of keys and values, eagerly. INT8 rows: what ImperativePTQ calibrated beside what ONNX Runtime's quantize_static did
-(QDQ, unsigned activations, weights by channel). Over an adapter of frameworks.py."""
+(QDQ, unsigned activations, weights by channel); LSTMs are quantized by Proa's quantizer and by quantize_dynamic. BF16 rows: what
+enable_mkldnn_bfloat16 makes of the float32 models. Over an adapter of frameworks.py."""
 import json
 import os
 import subprocess
@@ -20,13 +21,16 @@ def networks(tiny):
     small = {"blocks": [1, 1], "width": 8} if tiny else {}
     side, length = (32, 8) if tiny else (224, 128)
     settings = ((1, 16, 1, 1), (6, 24, 1, 2)) if tiny else None
+    lstm, tokens = ({"width": 8, "hidden": 8}, 4) if tiny else ({}, 64)
     bert = {"vocabulary": 50, "width": 16, "layers": 1, "heads": 2} if tiny else {}
     return {"LeNet": ("lenet", models.lenet, (1, 1, 28, 28), "float32"),
             "ResNet-50, 224×224": ("resnet50", lambda fw: models.resnet(fw, 50, 1000, **small), (1, 3, side, side),
                                    "float32"),
             "MobileNetV2, 224×224": ("mobilenet_v2", lambda fw: models.mobilenet_v2(fw, 1000, settings),
                                      (1, 3, side, side), "float32"),
-            "BERT-base, 128 tokens": ("bert", lambda fw: models.bert(fw, length=length, **bert), (1, length), "int64")}
+            "BERT-base, 128 tokens": ("bert", lambda fw: models.bert(fw, length=length, **bert), (1, length), "int64"),
+            **{f"LSTM, 2×512, {batch}×64 tokens": (f"lstm{batch}", lambda fw: models.lstm(fw, **lstm), (batch, tokens), "int64")
+               for batch in (1, 32)}}
 
 
 def example(shape, dtype):
@@ -81,7 +85,17 @@ def run_row(file_name, build, shape, dtype):
 
 def int8_row(file_name, shape, dtype):
     def make(fw):
-        run, x = fw.predictor(os.path.join(fw.folder, file_name + INT8), fw.threads, int8=True), example(shape, dtype)
+        x = example(shape, dtype)
+        by_quantizer = file_name.startswith("lstm") and fw.name == "proa"
+        run = fw.predictor(os.path.join(fw.folder, file_name + INT8 * (not by_quantizer)), fw.threads,
+                           **{"samples": [x]} if by_quantizer else {"int8": True})
+        return lambda: run(x)
+    return Row("run", make)
+
+
+def bfloat16_row(file_name, shape, dtype):
+    def make(fw):
+        run, x = fw.predictor(os.path.join(fw.folder, file_name), fw.threads, bfloat16=True), example(shape, dtype)
         return lambda: run(x)
     return Row("run", make)
 
@@ -115,4 +129,7 @@ def units(tiny=False):
     found = [Unit(name, (run_row(*parts),), 0.3) for name, parts in networks(tiny).items()]
     found += [Unit(f"{name}, INT8", (int8_row(parts[0], *parts[2:]),), 0.3, skip=("paddle", "torch", "torch+compile", "proa+c"))
               for name, parts in networks(tiny).items() if parts[0] != "lenet"]
+    found += [Unit(f"{name}, BF16", (bfloat16_row(parts[0], *parts[2:]),), 0.3,
+                   skip=("paddle", "torch", "torch+compile", "proa+c", "onnxruntime"))
+              for name, parts in networks(tiny).items() if parts[0] in ("resnet50", "bert")]
     return found + [Unit("decoding, 6×384, a token", (decode_row(tiny),), 0.3, skip=("onnxruntime", "proa+c"))]

@@ -55,9 +55,11 @@ static proa_status choose(job *j, const char *algo, const char *weights)
     while (at < 3 && strcmp(algo, names[at]) != 0) at++;
     j->opts.algo = (proa_scale_algo)at;
     j->opts.per_tensor = strcmp(weights, "tensor") == 0;
-    if (!j->model || !j->output || !j->n_data)
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "expected proa quantize MODEL --data FILE.npz --output PREFIX");
+    if (!j->model || !j->output)
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "expected proa quantize MODEL --data FILE.npz --output PREFIX; only LSTM and GRU need no "
+            "data");
     if (at == 3) return proa_fail(PROA_ERR_INVALID_ARGUMENT, "--algo %s: expected abs_max, avg or KL", algo);
     if (!j->opts.per_tensor && strcmp(weights, "channel") != 0)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "--weights %s: expected channel or tensor", weights);

@@ -66,7 +66,13 @@ typedef struct proa__model {
 /* Converts convolutions and products of p to bfloat16 if the config asks for it. Warns once on stderr if the
  * CPU has no bfloat16 instructions. */
 proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c);
-/* If the config's quantizer is on and has samples, inserts quantizers into p, and sets *done. */
+struct proa_instr;
+/* The number of matrices of an LSTM or GRU whose weights may be quantized; 0 for all other ops, those with
+ * the weight `skip`, and types that are not listed. */
+int64_t proa__quantizable_matrices(const struct proa_instr *instr, const proa__op_types *types,
+                                   const char *skip);
+/* If the config's quantizer is on and has samples, or the model has LSTMs or GRUs, inserts quantizers into
+ * p, and sets *done. */
 proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *done);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);

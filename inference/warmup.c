@@ -3,6 +3,8 @@
 
 #include "jit/ir/program.h"
 
+#include <stdlib.h>
+
 typedef struct warmup {
     const proa_program *program;
     const proa_config *config;
@@ -41,22 +43,81 @@ static void say_once(const proa_config *c)
 {
     static atomic_bool said;
     if (c->numbers[PROA_CONFIG_LOG] && !atomic_exchange(&said, true))
-        fprintf(stderr, "proa: quantizer: the config has no warm-up data; the model runs as it is\n");
+        fprintf(stderr,
+                "proa: quantizer: the config has no warm-up data; only LSTM and GRU run on integers\n");
+}
+
+/* "op_type slot ALGO" of the config's list. */
+static proa_status read_rules(const proa_config *c, proa_quantize_opts *to)
+{
+    const proa__names *list = &c->lists[PROA_CONFIG_QUANTIZER_SCALES];
+    proa_scale_rule *rules = proa_scope_alloc(((size_t)list->count + 1) * sizeof *rules);
+    if (!rules) return proa_error();
+    for (int64_t i = 0; i < list->count; i++) {
+        char *type = proa_scope_alloc(strlen(list->at[i]) + 1), *slot, *algo;
+        if (!type) return proa_error();
+        strcpy(type, list->at[i]);
+        slot = strchr(type, ' ');
+        algo = slot ? strchr(slot + 1, ' ') : NULL;
+        if (!algo || algo[1] < '0' + PROA_SCALE_ABS_MAX || algo[1] > '0' + PROA_SCALE_CHANNELS || algo[2])
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "create_predictor: the quantizer's rule '%s' is not 'op_type slot ALGO'",
+                             list->at[i]);
+        *slot = *algo = 0;
+        rules[i] = (proa_scale_rule){type, slot + 1, (proa_scale_algo)(algo[1] - '0')};
+    }
+    to->rules = rules;
+    to->n_rules = list->count;
+    return PROA_OK;
+}
+
+static proa_status read_excluded(const proa_config *c, proa_quantize_opts *to)
+{
+    const proa__names *list = &c->lists[PROA_CONFIG_QUANTIZER_EXCLUDED];
+    int64_t *at = proa_scope_alloc(((size_t)list->count + 1) * sizeof *at);
+    if (!at) return proa_error();
+    for (int64_t i = 0; i < list->count; i++) {
+        char *end;
+        at[i] = strtoll(list->at[i], &end, 10);
+        if (end == list->at[i] || *end)
+            return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                             "create_predictor: the quantizer's excluded op '%s' is not an index",
+                             list->at[i]);
+    }
+    to->excluded = at;
+    to->n_excluded = list->count;
+    return PROA_OK;
+}
+
+static bool has_recurrent(const proa_program *p, const proa__op_types *types)
+{
+    const proa_block *root = proa__root(p);
+    for (int32_t i = 0; i < root->n_ops; i++)
+        if (proa__quantizable_matrices(&root->ops[i], types, NULL)) return true;
+    return false;
 }
 
 proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *done)
 {
     *done = false;
     if (!c->numbers[PROA_CONFIG_ONEDNN_QUANTIZER] || !c->numbers[PROA_CONFIG_IR_OPTIM]) return PROA_OK;
+    proa__op_types types = proa__config_types(c, PROA_CONFIG_QUANTIZER_OPS);
     if (!c->n_samples) {
         say_once(c);
-        return PROA_OK;
+        if (!has_recurrent(p, &types)) return PROA_OK;
     }
     warmup w = {p, c};
-    proa__op_types types = proa__config_types(c, PROA_CONFIG_QUANTIZER_OPS);
+    PROA_SCOPED;
     proa_quantize_opts opts = {.algo = (proa_scale_algo)c->numbers[PROA_CONFIG_QUANTIZER_ALGO],
                                .op_types = types.at,
                                .n_op_types = types.count};
-    *done = true;
-    return proa_program_quantize(p, (proa_samples){c->n_samples, batch, &w}, opts, NULL);
+    PROA_TRY(read_rules(c, &opts));
+    PROA_TRY(read_excluded(c, &opts));
+    proa_status status = proa_program_quantize(p, (proa_samples){c->n_samples, batch, &w}, opts, NULL);
+    *done = status == PROA_OK;
+    if (status != PROA_ERR_UNSUPPORTED) return status;
+    if (c->numbers[PROA_CONFIG_LOG])
+        fprintf(stderr, "proa: %s: the model runs in float\n", proa_error_message());
+    proa_clear_error();
+    return PROA_OK;
 }

@@ -17,8 +17,17 @@ extern "C" {
 typedef enum proa_scale_algo {
     PROA_SCALE_ABS_MAX, /* the largest magnitude */
     PROA_SCALE_AVG,     /* the mean of the batches' largest magnitudes */
-    PROA_SCALE_KL       /* least Kullback-Leibler divergence of histograms with 2048 bins; bits up to 11 */
+    PROA_SCALE_KL,      /* least Kullback-Leibler divergence of histograms with 2048 bins; bits up to 11 */
+    PROA_SCALE_NONE,    /* in rules: the op stays in float */
+    PROA_SCALE_CHANNELS /* in rules, of weights: one scale an output channel */
 } proa_scale_algo;
+
+/* The algorithm of one operand of ops, by Paddle's names: of activations ("Input", "X") any but CHANNELS; of
+ * weights ("Filter", "Y", "W") ABS_MAX (one scale), CHANNELS or NONE. */
+typedef struct proa_scale_rule {
+    const char *op_type, *slot;
+    proa_scale_algo algo;
+} proa_scale_rule;
 
 typedef struct proa_quantize_opts {
     proa_scale_algo algo;        /* of activations; weights have their largest magnitude */
@@ -27,6 +36,10 @@ typedef struct proa_quantize_opts {
     const char *skip;            /* a weight whose ops stay in float; NULL: none */
     const char *const *op_types; /* Paddle's types of the ops to quantize; none: all that can */
     int64_t n_op_types;
+    const proa_scale_rule *rules; /* before `algo` and `per_tensor`; the last that fits an operand counts */
+    int64_t n_rules;
+    const int64_t *excluded; /* indices of ops in the main block that stay in float */
+    int64_t n_excluded;
 } proa_quantize_opts;
 
 /* Batches for calibration. batch(i) returns tensors for the program's inputs, in order; it is called twice
@@ -104,10 +117,12 @@ typedef enum proa_config_list {
     PROA_CONFIG_PASSES,     /* of the optimizing passes, those that run; names that are no pass are kept, and
                          * ignored. The order is Proa's (docs/programs.md) */
     PROA_CONFIG_ONEDNN_OPS, /* stored without effect */
-    PROA_CONFIG_BFLOAT16_OPS,      /* op types that run in bfloat16; empty: all that can */
-    PROA_CONFIG_INT8_OPS,          /* op types that run in INT8; empty: all that can */
-    PROA_CONFIG_TENSORRT_EXCLUDED, /* stored without effect */
-    PROA_CONFIG_QUANTIZER_OPS,     /* op types that the quantizer quantizes; empty: all that can */
+    PROA_CONFIG_BFLOAT16_OPS,       /* op types that run in bfloat16; empty: all that can */
+    PROA_CONFIG_INT8_OPS,           /* op types that run in INT8; empty: all that can */
+    PROA_CONFIG_TENSORRT_EXCLUDED,  /* stored without effect */
+    PROA_CONFIG_QUANTIZER_OPS,      /* op types that the quantizer quantizes; empty: all that can */
+    PROA_CONFIG_QUANTIZER_EXCLUDED, /* indices of ops that the quantizer leaves in float, in decimals */
+    PROA_CONFIG_QUANTIZER_SCALES,   /* its rules: "op_type slot ALGO", a proa_scale_algo */
     PROA_CONFIG_LIST_COUNT
 } proa_config_list;
 

@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "19a4fb14428f9eaf18b1c71b60777843c7d59b92bb22d0152973b9ba8ff0c4cf"
+#define PROA_TABLE_HASH "9fade0c07ebc1cf596b2aaa90f75559b2148a9177638d03f4f5abb12ce70f0b9"
 
 #endif

@@ -1,6 +1,7 @@
 /* Queries and edits of a block for passes; see edit.h. May use core and ops. */
 #include "edit.h"
 
+#include "core/blocked.h"
 #include "core/group.h"
 #include "core/internal.h"
 
@@ -307,6 +308,12 @@ proa_tensor *proa__constant_of(const proa__uses *u, const proa_tensor *slot)
     const proa_var *v = proa__slot_var(slot);
     const proa__use *use = proa__use_of(u, v);
     return use && v->persistable && v->value && use->first_write == PROA__NOBODY ? v->value : NULL;
+}
+
+const void *proa__constant_data(const proa_tensor *t)
+{
+    if (t->flags & (PROA_T_STRIDED | PROA_T_DEVICE) || proa__plain(t) != PROA_OK) return NULL;
+    return t->data;
 }
 
 proa_tensor *proa__new_constant(proa_block *b, proa_tensor *value)

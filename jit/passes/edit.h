@@ -67,6 +67,9 @@ proa_status proa__emit_old(proa_block *b, proa_instr *instr);
 void proa__drop_ops(proa_instr *ops, int32_t at, int32_t n);
 /* The tensor of a constant: a persistable with data that is never written; else NULL. */
 proa_tensor *proa__constant_of(const proa__uses *u, const proa_tensor *slot);
+/* The elements of a constant, row-major in the CPU's memory, read now if they are deferred. NULL: t is
+ * strided or on a device, or (with an error) cannot be read. */
+const void *proa__constant_data(const proa_tensor *t);
 /* The handle of a new persistable with these data. */
 proa_tensor *proa__new_constant(proa_block *b, proa_tensor *value);
 /* True if the two shapes are equal; unknown dims must be unknown in both. */

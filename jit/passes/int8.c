@@ -1,6 +1,6 @@
-/* The INT8 pass runs quantized models on integers: finds the quantization grids of quantizers, fuses products
- * between them with their epilogues (int8_products.c, int8_matmul.c), and lets the ops before a product make
- * integers (int8_requantize.c). May use core and ops. */
+/* The INT8 pass runs quantized models on integers: finds the quantization grids of quantizers, fuses
+ * products between them with their epilogues (int8_products.c, int8_matmul.c, int8_rnn.c, int8_sums.c), and
+ * lets the ops before a product make integers (int8_requantize.c). May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -159,6 +159,8 @@ static proa_status rewrite(int8_pass *p)
         if (p->block->ops[i].args) {
             PROA_TRY(proa__int8_product(p, i));
             PROA_TRY(proa__int8_matmul(p, i));
+            PROA_TRY(proa__int8_rnn(p, i));
+            PROA_TRY(proa__int8_sum(p, i));
         }
     return p->n_products ? proa__int8_requantize(p) : PROA_OK;
 }

@@ -74,6 +74,14 @@ bool proa__int8_is_asked(const int8_pass *p, const proa_instr *instr);
  * on grids. */
 proa_status proa__int8_matmul(int8_pass *p, int32_t at);
 
+/* ---- int8_sums.c ---- */
+/* Replaces the addition or mean pooling at `at` by an INT8 op, if its operands are on grids. */
+proa_status proa__int8_sum(int8_pass *p, int32_t at);
+
+/* ---- int8_rnn.c ---- */
+/* Replaces the recurrent op at `at` by an INT8 op, if all its matrices are on grids. */
+proa_status proa__int8_rnn(int8_pass *p, int32_t at);
+
 /* ---- int8_requantize.c ---- */
 /* Rebuilds the block with INT8 values: the ops before make the integers where they can, and quantize_int8 ops
  * do otherwise. */

@@ -2,7 +2,6 @@
  * and ops. */
 #include "int8.h"
 
-#include "core/blocked.h"
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"
@@ -11,10 +10,10 @@
 static double number_of(const int8_pass *p, const proa_tensor *slot)
 {
     const proa_tensor *t = proa__int8_constant(p, slot);
-    if (!t || t->numel != 1 || (t->dtype != PROA_F32 && t->dtype != PROA_F64) || proa__plain(t) != PROA_OK)
-        return 0;
-    double v = t->dtype == PROA_F32 ? (double)*(const float *)(const void *)t->data
-                                    : *(const double *)(const void *)t->data;
+    if (!t || t->numel != 1 || (t->dtype != PROA_F32 && t->dtype != PROA_F64)) return 0;
+    const void *data = proa__constant_data(t);
+    if (!data) return 0;
+    double v = t->dtype == PROA_F32 ? (double)*(const float *)data : *(const double *)data;
     return v > 1e-30 && v < 1e30 ? v : 0;
 }
 
@@ -31,8 +30,8 @@ static int64_t low_of(int64_t round_type) { return round_type == 0 ? -128 : -127
 proa_tensor *proa__int8_integers(proa_tensor *t)
 {
     if (t->dtype == PROA_I8) return t;
-    if (t->dtype != PROA_F32 || t->flags & PROA_T_STRIDED || proa__plain(t) != PROA_OK) return NULL;
-    const float *v = (const float *)(const void *)t->data;
+    const float *v = t->dtype == PROA_F32 ? proa__constant_data(t) : NULL;
+    if (!v) return NULL;
     for (int64_t i = 0; i < t->numel; i++)
         if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return NULL;
     return proa_cast(t, PROA_I8);

@@ -6,6 +6,7 @@
 #include "core/internal.h"
 #include "ops/windows.h"
 #include "impl/conv.h"
+#include "impl/create.h"
 #include "impl/elementwise.h"
 #include "impl/int8.h"
 #include "impl/matmul.h"
@@ -21,14 +22,18 @@ typedef struct chain {
     proa_tensor *bias_slot, *residual, *out;
     proa_tensor *factor, *bias; /* float64 [channels], applied to the integer sums; bias may be NULL */
     proa__activation activation;
-    bool is_conv, channels_last;
+    bool is_conv, transposed, channels_last;
+    bool is_affine; /* no product: it starts with a value on a grid, which a batch norm reads */
 } chain;
 
 static proa_instr *op_at(const chain *c, int32_t at) { return &c->pass->block->ops[at]; }
 
 static int channel_axis(const chain *c) { return c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1; }
 
-static int64_t channels_of(const chain *c) { return c->integers->shape[c->is_conv ? 0 : 1]; }
+/* The axis of a weight along which its output channels are. */
+static int weight_axis(const chain *c) { return c->is_conv && !c->transposed ? 0 : 1; }
+
+static int64_t channels_of(const chain *c) { return c->integers->shape[weight_axis(c)]; }
 
 /* Reshapes to [n] and converts to float64. */
 static proa_tensor *wide(proa_tensor *t) { return proa_reshape(proa_cast(t, PROA_F64), PROA_SHAPE(-1)); }
@@ -63,6 +68,12 @@ static bool is_product(chain *c, proa_tensor **x, proa_tensor **weight)
         *x = a->x, *weight = a->weight, c->bias_slot = a->bias, c->out = a->out;
         c->is_conv = true;
         c->channels_last = proa__channels_last(a->data_format);
+    } else if (proa__is_op(instr, "conv2d_transpose")) {
+        const proa_conv2d_transpose_args *a = instr->args;
+        if (a->groups != 1) return false;
+        *x = a->x, *weight = a->weight, c->bias_slot = a->bias, c->out = a->out;
+        c->is_conv = c->transposed = true;
+        c->channels_last = proa__channels_last(a->data_format);
     } else if (proa__is_op(instr, "linear")) {
         const proa_linear_args *a = instr->args;
         *x = a->x, *weight = a->weight, c->bias_slot = a->bias, c->out = a->out;
@@ -92,7 +103,7 @@ static bool step_factor(chain *c)
     proa_tensor *largest = c->weight->weight_largest;
     int64_t n = channels_of(c);
     bool along =
-        largest && (largest->numel == 1 || (largest->numel == n && c->weight->axis == (c->is_conv ? 0 : 1)));
+        largest && (largest->numel == 1 || (largest->numel == n && c->weight->axis == weight_axis(c)));
     if (!along) return false;
     c->factor = spread(times(wide(largest), c->x->largest / ((double)INT8_RANGE * INT8_RANGE)), n);
     return true;
@@ -170,6 +181,39 @@ static proa_tensor *beside(const chain *c, proa_tensor *x, proa_tensor *y)
     return proa__slot_var(x) == proa__slot_var(c->out) ? y : x;
 }
 
+/* A value on a grid that a sum or product with one constant a channel reads, as batch norm behind a rounded
+ * result. */
+static bool begins_affine(int8_pass *p, int32_t at, chain *c)
+{
+    const proa_instr *instr = &p->block->ops[at];
+    proa_tensor **slot = instr->args ? proa__out_slot(instr->op, instr->args, 0, NULL) : NULL;
+    const proa_var *v = slot ? proa__slot_var(*slot) : NULL;
+    const grid *g = slot ? proa__int8_grid_of(p, *slot) : NULL;
+    if (!g || g->kind != GRID_ACTIVATION || g->integers || !v || v->persistable || (*slot)->ndim < 2)
+        return false;
+    int32_t reader = proa__only_reader(&p->uses, v);
+    const proa_instr *next = reader == PROA__NOBODY ? NULL : &p->block->ops[reader];
+    if (!next || (!proa__is_op(next, "add") && !proa__is_op(next, "multiply"))) return false;
+    *c = (chain){.pass = p,
+                 .first = at,
+                 .last = at,
+                 .x = g,
+                 .bias_slot = proa_none,
+                 .residual = proa_none,
+                 .out = *slot,
+                 .is_conv = (*slot)->ndim == 4,
+                 .is_affine = true};
+    if (!proa__op_types_include(&p->types, c->is_conv ? "conv2d" : "linear")) return false;
+    const proa_add_args *a = next->args; /* multiply's operands are at the same places */
+    const proa_multiply_args *m = next->args;
+    proa_tensor *other = proa__is_op(next, "add") ? beside(c, a->x, a->y) : beside(c, m->x, m->y);
+    c->channels_last = c->is_conv && !channels_beside(c, other);
+    int64_t n = c->out->shape[channel_axis(c)];
+    if (n < 0 || !channels_beside(c, other)) return false;
+    c->factor = proa_full(PROA_SHAPE(n), PROA_SCALAR(g->largest / INT8_RANGE), .dtype = PROA_F64);
+    return c->factor != NULL;
+}
+
 static bool take_sum(chain *c, const proa_add_args *a)
 {
     proa_tensor *other = beside(c, a->x, a->y);
@@ -180,7 +224,8 @@ static bool take_sum(chain *c, const proa_add_args *a)
         c->bias = c->bias ? proa_add(c->bias, bias) : bias;
         return true;
     }
-    if (!proa__same_shape(other, c->out) || proa__slot_var(other) == proa__slot_var(c->out)) return false;
+    if (c->transposed || !proa__same_shape(other, c->out) || proa__slot_var(other) == proa__slot_var(c->out))
+        return false;
     c->residual = other;
     return true;
 }
@@ -202,6 +247,8 @@ static bool take(chain *c, int32_t at)
     const proa_instr *instr = op_at(c, at);
     if (proa__is_op(instr, "add")) return take_sum(c, instr->args);
     if (proa__is_op(instr, "multiply")) return take_factor(c, instr->args);
+    if (c->transposed && !proa__is_op(instr, "relu")) return false;
+    if (c->is_affine && !proa__is_op(instr, "relu") && !proa__is_op(instr, "relu6")) return false;
     return proa__activation_of(instr, &c->activation);
 }
 
@@ -237,14 +284,53 @@ static proa_tensor *constant(const chain *c, proa_tensor *t)
     return t ? proa__new_constant(c->pass->block, proa_cast(t, PROA_F32)) : NULL;
 }
 
+static proa_status write_affine(chain *c, proa_instr *to)
+{
+    const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
+    proa_affine_int8_args affine = {.x = x ? x->handle : NULL,
+                                    .residual = c->residual,
+                                    .data_format = c->is_conv && !c->channels_last ? PROA_DATA_FORMAT_NCHW
+                                                                                   : PROA_DATA_FORMAT_NHWC,
+                                    .activation = c->activation.kind,
+                                    .outer = 1,
+                                    .high = INT8_RANGE,
+                                    .dtype = PROA_F32,
+                                    .out = c->out};
+    affine.scale = x ? constant(c, c->factor) : NULL;
+    affine.bias = c->bias ? constant(c, c->bias) : PROA_NONE;
+    if (!affine.scale || !affine.bias) return proa_error();
+    return proa__instr_become(to, proa_find_op("affine_int8"), &affine);
+}
+
 static proa_status write(chain *c, proa_instr *to)
 {
+    if (c->is_affine) return write_affine(c, to);
     const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
     proa_tensor *input = x ? x->handle : NULL;
     proa_tensor *weight = input ? proa__new_constant(c->pass->block, c->integers) : NULL;
     proa_tensor *scale = weight ? constant(c, c->factor) : NULL;
     proa_tensor *bias = c->bias ? constant(c, c->bias) : PROA_NONE;
     if (!scale || !bias) return proa_error();
+    if (c->transposed) {
+        const proa_conv2d_transpose_args *a = op_at(c, c->first)->args;
+        proa_conv2d_transpose_int8_args conv = {.x = input,
+                                                .weight = weight,
+                                                .scale = scale,
+                                                .bias = bias,
+                                                .stride = a->stride,
+                                                .padding = a->padding,
+                                                .output_padding = a->output_padding,
+                                                .dilation = a->dilation,
+                                                .output_size = a->output_size,
+                                                .data_format = a->data_format,
+                                                .padding_algorithm = a->padding_algorithm,
+                                                .activation = c->activation.kind,
+                                                .outer = 1,
+                                                .high = INT8_RANGE,
+                                                .dtype = PROA_F32,
+                                                .out = c->out};
+        return proa__instr_become(to, proa_find_op("conv2d_transpose_int8"), &conv);
+    }
     if (!c->is_conv) {
         proa_linear_int8_args linear = {.x = input,
                                         .weight = weight,
@@ -304,8 +390,8 @@ proa_status proa__int8_product(int8_pass *p, int32_t at)
 {
     chain c;
     grid plain;
-    if (!begins(p, at, &c, &plain)) return proa_error();
+    if (!begins(p, at, &c, &plain) && (proa_error() || !begins_affine(p, at, &c))) return proa_error();
     follow(&c);
     PROA_TRY(proa_error());
-    return write_chain(&c);
+    return c.is_affine && c.last == c.first ? PROA_OK : write_chain(&c);
 }

@@ -19,10 +19,10 @@ typedef struct writing {
     int32_t *reads; /* by variable: how many reads by ops that are written already */
 } writing;
 
-/* ---- both products through one view ------------------------------------------------------------------- */
+/* ---- products through one view ------------------------------------------------------------------- */
 
 typedef struct product {
-    proa_tensor **scale, **bias, **residual, **out;
+    proa_tensor **scale, **bias, **residual, **out; /* residual: NULL if the op has none */
     proa_fused_activation *activation;
     double *outer;
     int64_t *high;
@@ -37,7 +37,11 @@ static bool is_product(const proa_instr *instr, product *to)
 {
     if (proa__is_op(instr, "conv2d_int8")) *to = PRODUCT_OF((proa_conv2d_int8_args *)instr->args);
     else if (proa__is_op(instr, "linear_int8")) *to = PRODUCT_OF((proa_linear_int8_args *)instr->args);
-    else return false;
+    else if (proa__is_op(instr, "affine_int8")) *to = PRODUCT_OF((proa_affine_int8_args *)instr->args);
+    else if (proa__is_op(instr, "conv2d_transpose_int8")) {
+        proa_conv2d_transpose_int8_args *a = instr->args;
+        *to = (product){&a->scale, &a->bias, NULL, &a->out, &a->activation, &a->outer, &a->high, &a->dtype};
+    } else return false;
     return true;
 }
 
@@ -82,11 +86,26 @@ static void round_result(const product *r, const wanted *to)
     proa__slot_set(r->out, to->handle);
 }
 
-static void round_matmul(proa_matmul_int8_args *a, const wanted *to)
+/* Makes the op round its result to the integers `to`, if it multiplies by attributes alone; false: it is
+ * another op. */
+static bool round_scaled(proa_instr *instr, const wanted *to)
 {
-    a->dtype = (proa_dtype)to->handle->dtype;
-    a->scale *= INT8_RANGE / to->largest;
-    proa__slot_set(&a->out, to->handle);
+    const double by = INT8_RANGE / to->largest;
+    const proa_dtype dtype = (proa_dtype)to->handle->dtype;
+    if (proa__is_op(instr, "matmul_int8")) {
+        proa_matmul_int8_args *a = instr->args;
+        a->scale *= by, a->dtype = dtype;
+    } else if (proa__is_op(instr, "avg_pool2d_int8")) {
+        proa_avg_pool2d_int8_args *a = instr->args;
+        a->scale *= by, a->dtype = dtype;
+    } else if (proa__is_op(instr, "add_int8")) {
+        proa_add_int8_args *a = instr->args;
+        a->scale_x *= by, a->scale_y *= by, a->dtype = dtype;
+    } else {
+        return false;
+    }
+    proa__slot_set(proa__out_slot(instr->op, instr->args, 0, NULL), to->handle);
+    return true;
 }
 
 /* The residual's integers if it was rounded to these anyway, or if others want them and the result is
@@ -103,7 +122,7 @@ static const wanted *integers_of(const writing *w, const product *r)
 static proa_status choose_unit(const writing *w, const product *r)
 {
     if (!is_homogeneous(*r->activation)) return PROA_OK;
-    if (proa__absent(*r->residual)) {
+    if (!r->residual || proa__absent(*r->residual)) {
         if (*r->outer == 1) return PROA_OK;
         PROA_TRY(scale_sums(w, r, *r->outer));
         *r->outer = 1;
@@ -281,9 +300,7 @@ static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *
     bool done = true;
     if (is_product(instr, &r)) {
         round_result(&r, want);
-    } else if (proa__is_op(instr, "matmul_int8")) {
-        round_matmul(instr->args, want);
-    } else {
+    } else if (!round_scaled(instr, want)) {
         PROA_TRY(round_again(w, instr, want, &done));
         if (!done) PROA_TRY(pass_on(w, instr, want, &done));
     }

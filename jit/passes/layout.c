@@ -114,7 +114,7 @@ static bool is_fast(const proa_op *op)
 
 /* The operands of a fused convolution that are images. */
 typedef struct images {
-    proa_tensor **x, **residual, **out;
+    proa_tensor **x, **residual, **out; /* residual: NULL if the op has none */
 } images;
 
 #define IMAGES_OF(a) ((images){&(a)->x, &(a)->residual, &(a)->out})
@@ -125,8 +125,13 @@ static bool images_of(const proa_instr *instr, images *to)
         *to = IMAGES_OF((proa_conv2d_fused_args *)instr->args);
         return (*to->x)->dtype == PROA_F32;
     }
-    if (!proa__is_op(instr, "conv2d_int8")) return false;
-    *to = IMAGES_OF((proa_conv2d_int8_args *)instr->args);
+    if (proa__is_op(instr, "conv2d_int8")) {
+        *to = IMAGES_OF((proa_conv2d_int8_args *)instr->args);
+        return true;
+    }
+    if (!proa__is_op(instr, "conv2d_transpose_int8")) return false;
+    proa_conv2d_transpose_int8_args *a = instr->args;
+    *to = (images){&a->x, NULL, &a->out};
     return true;
 }
 
@@ -134,16 +139,25 @@ static bool is_conv(const laying *l, const proa_instr *instr)
 {
     images i;
     if (!images_of(instr, &i) || !is_fast(instr->op)) return false;
-    bool residual = proa__absent(*i.residual) || can_turn(l, *i.residual);
+    bool residual = !i.residual || proa__absent(*i.residual) || can_turn(l, *i.residual);
     return *format_of(instr) == PROA_DATA_FORMAT_NCHW && can_turn(l, *i.x) && can_turn(l, *i.out) && residual;
+}
+
+/* An affine op between images follows what makes its input. */
+static bool is_affine(const laying *l, const proa_instr *instr)
+{
+    if (!proa__is_op(instr, "affine_int8")) return false;
+    const proa_affine_int8_args *a = instr->args;
+    bool residual = proa__absent(a->residual) || can_turn(l, a->residual);
+    return a->data_format == PROA_DATA_FORMAT_NCHW && last_form(l, a->x) && can_turn(l, a->out) && residual;
 }
 
 static bool is_pool(const laying *l, const proa_instr *instr)
 {
-    static const char *const names[] = {"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d",
-                                        "adaptive_max_pool2d", "max_pool2d_int8"};
+    static const char *const names[] = {"max_pool2d",          "avg_pool2d",      "adaptive_avg_pool2d",
+                                        "adaptive_max_pool2d", "max_pool2d_int8", "avg_pool2d_int8"};
     bool named = false;
-    for (int i = 0; i < 5; i++) named |= proa__is_op(instr, names[i]);
+    for (int i = 0; i < 6; i++) named |= proa__is_op(instr, names[i]);
     if (!named || instr->op->n_in != 1 || instr->op->n_out != 1) return false;
     const int *format = format_of(instr);
     const proa_tensor *x = *proa_field_tensor(&instr->op->fields[0], instr->args);
@@ -191,7 +205,7 @@ static bool follows(laying *l, const proa_instr *instr)
 static bool is_elementwise(laying *l, const proa_instr *instr)
 {
     if (!proa__fused_takes(instr->op) && !proa__is_op(instr, "fused_elementwise") &&
-        !proa__is_op(instr, "quantize_int8"))
+        !proa__is_op(instr, "quantize_int8") && !proa__is_op(instr, "add_int8"))
         return false;
     return follows(l, instr);
 }
@@ -220,8 +234,15 @@ static proa_status turn(laying *l, proa_instr *instr)
     if (is_conv(l, instr) && images_of(instr, &i)) {
         *format_of(instr) = PROA_DATA_FORMAT_NHWC;
         PROA_TRY(turn_input(l, i.x));
-        if (!proa__absent(*i.residual)) PROA_TRY(turn_input(l, i.residual));
+        if (i.residual && !proa__absent(*i.residual)) PROA_TRY(turn_input(l, i.residual));
         return turn_output(l, i.out);
+    }
+    if (is_affine(l, instr)) {
+        proa_affine_int8_args *a = instr->args;
+        a->data_format = PROA_DATA_FORMAT_NHWC;
+        PROA_TRY(turn_input(l, &a->x));
+        if (!proa__absent(a->residual)) PROA_TRY(turn_input(l, &a->residual));
+        return turn_output(l, &a->out);
     }
     if (is_pool(l, instr)) {
         *format_of(instr) = PROA_DATA_FORMAT_NHWC;

@@ -112,5 +112,16 @@ static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(
                    CONV_COMMON(a, N),                     \
                    .output_padding = (a)->output_padding, \
                    .output_size = (a)->output_size})
+/* The same for 2-D ops without groups whose weight may have another dtype than x. */
+#define CONV_UNGROUPED(a)                                                                          \
+    .dims = 2, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
+    .dilation = (a)->dilation, .groups = 1, .algorithm = (a)->padding_algorithm, .format = (a)->data_format
+#define CONV_TRANSPOSE_INT8_PARAMS(a)                     \
+    ((conv_params){.op = "conv2d_transpose_int8",         \
+                   .transposed = true,                    \
+                   .mixed = true,                         \
+                   CONV_UNGROUPED(a),                     \
+                   .output_padding = (a)->output_padding, \
+                   .output_size = (a)->output_size})
 
 #endif

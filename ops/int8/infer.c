@@ -68,6 +68,22 @@ proa_status conv2d_int8_infer(const proa_conv2d_int8_args *a, proa_conv2d_int8_m
     return check_residual(op, a->residual, &m->out);
 }
 
+proa_status conv2d_transpose_int8_infer(const proa_conv2d_transpose_int8_args *a,
+                                        proa_conv2d_transpose_int8_metas *m)
+{
+    const char *op = "conv2d_transpose_int8";
+    conv_geometry g;
+    PROA_TRY(check_weight(op, a->weight));
+    PROA_TRY(check_result(op, a->dtype, a->high));
+    PROA_TRY(proa__conv_geometry(&CONV_TRANSPOSE_INT8_PARAMS(a), &g));
+    proa__conv_meta_in(&g, a->dtype, &m->out);
+    PROA_TRY(check_channels(op, "scale", a->scale, g.in_channels));
+    if (!proa__absent(a->bias)) PROA_TRY(check_channels(op, "bias", a->bias, g.in_channels));
+    if (a->activation == PROA_FUSED_ACTIVATION_NONE || a->activation == PROA_FUSED_ACTIVATION_RELU)
+        return PROA_OK;
+    return FAIL(op, "activation", "is another than none or relu, which are all that the op has");
+}
+
 proa_status linear_int8_infer(const proa_linear_int8_args *a, proa_linear_int8_metas *m)
 {
     const char *op = "linear_int8";
@@ -104,4 +120,43 @@ proa_status max_pool2d_int8_infer(const proa_max_pool2d_int8_args *a, proa_max_p
     PROA_TRY(proa__pool_geometry(&MAX_INT8_PARAMS(a), &g));
     proa__pool_meta_out(&g, (proa_dtype)a->x->dtype, &m->out);
     return PROA_OK;
+}
+
+proa_status avg_pool2d_int8_infer(const proa_avg_pool2d_int8_args *a, proa_avg_pool2d_int8_metas *m)
+{
+    pool_geometry g;
+    PROA_TRY(check_result("avg_pool2d_int8", a->dtype, a->high));
+    PROA_TRY(proa__pool_geometry(&AVG_INT8_PARAMS(a), &g));
+    proa__pool_meta_out(&g, a->dtype, &m->out);
+    return PROA_OK;
+}
+
+proa_status add_int8_infer(const proa_add_int8_args *a, proa_add_int8_metas *m)
+{
+    PROA_TRY(check_result("add_int8", a->dtype, a->high));
+    bool same = is_integer(a->y) && a->y->ndim == a->x->ndim;
+    for (int i = 0; same && i < a->x->ndim; i++)
+        same = a->x->shape[i] == a->y->shape[i] || a->x->shape[i] < 0 || a->y->shape[i] < 0;
+    if (!same)
+        return FAIL("add_int8", "y", "must be I8 or U8 %s, as x is; got %s",
+                    proa__shape_text(a->x->shape, a->x->ndim), proa__tensor_text(a->y));
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = a->dtype;
+    return PROA_OK;
+}
+
+proa_status affine_int8_infer(const proa_affine_int8_args *a, proa_affine_int8_metas *m)
+{
+    const char *op = "affine_int8";
+    PROA_TRY(check_result(op, a->dtype, a->high));
+    if (a->x->ndim < 2) return FAIL(op, "x", "must have two dims or more, got %s", proa__tensor_text(a->x));
+    int64_t n = a->x->shape[proa__channels_last(a->data_format) ? a->x->ndim - 1 : 1];
+    PROA_TRY(check_channels(op, "scale", a->scale, n));
+    if (!proa__absent(a->bias)) PROA_TRY(check_channels(op, "bias", a->bias, n));
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = a->dtype;
+    if (a->activation != PROA_FUSED_ACTIVATION_NONE && a->activation != PROA_FUSED_ACTIVATION_RELU &&
+        a->activation != PROA_FUSED_ACTIVATION_RELU6)
+        return FAIL(op, "activation", "is another than none, relu or relu6, which are all that the op has");
+    return check_residual(op, a->residual, &m->out);
 }

@@ -145,6 +145,63 @@ PROA_KERNEL_PREPARED(conv2d_int8_onednn, conv2d_int8, conv_prepare, proa__dnnl_r
     return run_task(run, a, &INT8_TASK(a), conv_prepare);
 }
 
+/* ---- transposed convolution --------------------------------------------------------------------- */
+
+/* g is the forward convolution's: its input is the op's output. */
+static bool transpose_desc(proa__dnnl_build *b, const descs *d, const conv_geometry *g)
+{
+    dnnl_dims_t stride, dilation, before, after;
+    for (int i = 0; i < 2; i++) {
+        const int64_t reach = g->dilation[i + 1] * (g->kernel[i + 1] - 1) + 1;
+        stride[i] = g->stride[i + 1], dilation[i] = g->dilation[i + 1] - 1;
+        before[i] = g->before[i + 1];
+        after[i] = (g->out[i + 1] - 1) * g->stride[i + 1] + reach - g->before[i + 1] - g->in[i + 1];
+    }
+    return dnnl_deconvolution_forward_primitive_desc_create(
+               &b->desc, proa__dnnl_engine(), dnnl_forward_inference, dnnl_deconvolution_direct, d->of[0],
+               d->of[1], d->bias, d->of[2], stride, dilation, before, after, b->attr) == dnnl_success;
+}
+
+#define TRANSPOSE_TASK(a)                                                        \
+    ((int8_task){.x = (a)->x,                                                    \
+                 .weight = (a)->weight,                                          \
+                 .scale = (a)->scale,                                            \
+                 .bias = (a)->bias,                                              \
+                 .out = (a)->out,                                                \
+                 .tail = {.residual = proa_none, .activation = (a)->activation}, \
+                 .after = REQUANTIZE(a, (a)->outer)})
+
+static proa_status transpose_prepare(const void *args, void **state)
+{
+    const proa_conv2d_transpose_int8_args *a = args;
+    int8_task t = TRANSPOSE_TASK(a);
+    conv_geometry g;
+    PROA_TRY(proa__conv_geometry_once(&CONV_TRANSPOSE_INT8_PARAMS(a), &g));
+    if (!sums_exactly(a->x)) return proa_decline("this CPU multiplies no signed bytes");
+    if (a->out->numel == 0 || a->weight->numel == 0) return proa_decline("empty");
+    t.scale_mask = 1;
+    conv_layout in = conv_layout_of_images(&g, g.out_channels, g.out),
+                out = conv_layout_of_images(&g, g.in_channels, g.in);
+    const int64_t taps = g.kernel[1] * g.kernel[2];
+    const int64_t dims[] = {g.in_channels, g.out_channels, g.kernel[1], g.kernel[2]},
+                  strides[] = {taps, g.in_channels * taps, g.kernel[2], 1};
+    operand o[] = {{in.n, in.dims, in.strides, !g.channels_last},
+                   {4, dims, strides, true},
+                   {out.n, out.dims, out.strides, !g.channels_last}};
+    proa__dnnl_build b;
+    descs d;
+    bool ok = begin(&b, &t, conv_work(&g)) && add_operands(&b, &t, o, 1);
+    ok = make_descs(&d, &t, o, 1) && ok && transpose_desc(&b, &d, &g) && !proa__dnnl_is_reference(&b);
+    release_descs(&d);
+    return proa__dnnl_finish(&b, ok, state);
+}
+
+PROA_KERNEL_PREPARED(conv2d_transpose_int8_onednn, conv2d_transpose_int8, transpose_prepare,
+                     proa__dnnl_release)
+{
+    return run_task(run, a, &TRANSPOSE_TASK(a), transpose_prepare);
+}
+
 /* ---- linear -------------------------------------------------------------------------------------- */
 
 static proa_status linear_prepare(const void *args, void **state)

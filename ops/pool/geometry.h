@@ -33,6 +33,14 @@ void proa__pool_meta_out(const pool_geometry *g, proa_dtype dtype, proa_meta *m)
     .ceil_mode = (a)->ceil_mode, .algorithm = (a)->padding_algorithm, .format = (a)->data_format
 #define MAX_PARAMS(a, rank) ((pool_params){POOL_COMMON(a, rank, "max_pool", ""), POOL_WINDOWS(a)})
 #define MAX_INT8_PARAMS(a) ((pool_params){.op = "max_pool2d_int8", .dims = 2, .x = (a)->x, POOL_WINDOWS(a)})
+#define AVG_INT8_PARAMS(a)                        \
+    ((pool_params){.op = "avg_pool2d_int8",       \
+                   .dims = 2,                     \
+                   .x = (a)->x,                   \
+                   POOL_WINDOWS(a),               \
+                   .type = PROA_POOLING_TYPE_AVG, \
+                   .exclusive = (a)->exclusive,   \
+                   .adaptive = (a)->adaptive})
 #define AVG_PARAMS(a, rank)                                                                              \
     ((pool_params){POOL_COMMON(a, rank, "avg_pool", ""), POOL_WINDOWS(a), .type = PROA_POOLING_TYPE_AVG, \
                    .exclusive = (a)->exclusive})

@@ -9,7 +9,11 @@ def _sigmoid(x):
 
 
 def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
-    gx, gh = x @ w_ih.T + b_ih, h @ w_hh.T + b_hh
+    return gated(mode, x @ w_ih.T + b_ih, h @ w_hh.T + b_hh, h, c)
+
+
+def gated(mode, gx, gh, h, c):
+    """States after a step whose products with biases are gx and gh."""
     if mode == "LSTM":
         i, f, g, o = np.split(gx + gh, 4, axis=-1)
         c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)

@@ -1,6 +1,6 @@
 /* LSTM cells of float32 in AVX-512 registers, forward and backward: sigmoid and tanh of
  * kernels/simd_activations.h take a third of the time of the compiled scalar formulas. Functions of the same
- * names in cpu/rnn.inc serve other types and CPU levels. For cpu/rnn.c. */
+ * names in cells.inc and cpu/rnn.inc serve other types and CPU levels. For kernels of rnn. */
 #ifndef PROA_OPS_RNN_SIMD_LSTM_H
 #define PROA_OPS_RNN_SIMD_LSTM_H
 
@@ -74,8 +74,8 @@ LSTM_INLINE void lstm_cells_back(lstm_part p, const float *gates, const float *c
 
 LSTM_INLINE lstm_part lstm_rest(int64_t left) { return (lstm_part){false, (__mmask16)((1 << left) - 1)}; }
 
-static void lstm_row_float(const float *u, int64_t ld, float *gates, int64_t n, float *h, float *c,
-                           int64_t size)
+static inline void lstm_row_float(const float *u, int64_t ld, float *gates, int64_t n, float *h, float *c,
+                                  int64_t size)
 {
     const lstm_part whole = {.whole = true};
     int64_t k = 0;
@@ -83,8 +83,8 @@ static void lstm_row_float(const float *u, int64_t ld, float *gates, int64_t n, 
     if (k < size) lstm_cells(lstm_rest(size - k), u + k, ld, gates + k, n, h + k, c + k);
 }
 
-static void lstm_back_float(const float *gates, const float *cell, const float *before, float *dh, float *dc,
-                            float *dx, int64_t n, int64_t size)
+static inline void lstm_back_float(const float *gates, const float *cell, const float *before, float *dh,
+                                   float *dc, float *dx, int64_t n, int64_t size)
 {
     const lstm_part whole = {.whole = true};
     int64_t k = 0;

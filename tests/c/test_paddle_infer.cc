@@ -125,6 +125,18 @@ static void quantizer(const std::string &prefix)
     std::vector<float> want = run(paddle_infer::CreatePredictor(plain).get(), x);
     CHECK(have.size() == want.size() && have != want);
     for (size_t i = 0; i < have.size(); i++) CHECK(std::fabs(have[i] - want[i]) <= 0.2f);
+    options->SetScaleAlgo("fc", "Input", paddle::ScaleAlgo::KL);
+    options->SetScaleAlgo("fc", "W", paddle::ScaleAlgo::MAX);
+    CHECK(options->scale_algo("fc", "W") == paddle::ScaleAlgo::MAX);
+    CHECK(options->scale_algo("conv2d", "Filter") == paddle::ScaleAlgo::MAX);
+    std::vector<float> whole = run(paddle_infer::CreatePredictor(paddle_infer::Config(config)).get(), x);
+    CHECK(whole != have && whole != want);
+    options->SetScaleAlgo("fc", "Input", paddle::ScaleAlgo::NONE);
+    CHECK(run(paddle_infer::CreatePredictor(paddle_infer::Config(config)).get(), x) == want);
+    options->SetScaleAlgo("fc", "Input", paddle::ScaleAlgo::MAX);
+    options->SetExcludedOpIds({0, 1, 2});
+    CHECK(options->excluded_op_ids().count(2) == 1);
+    CHECK(run(paddle_infer::CreatePredictor(paddle_infer::Config(config)).get(), x) == want);
 }
 
 static void handles(paddle_infer::Predictor *predictor)

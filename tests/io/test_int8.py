@@ -94,8 +94,16 @@ def predicted(prefix, x, int8, **options):
     return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu(), predictor._core.ops()
 
 
+@pytest.fixture(params=[1, 1 << 16])
+def deferred_bytes(request):
+    """Size from which weights are read when they are first used."""
+    paddle.set_flags({"FLAGS_deferred_bytes": request.param})
+    yield
+    paddle.set_flags({"FLAGS_deferred_bytes": 1 << 16})
+
+
 @pytest.mark.parametrize("name", NETS)
-def test_answers_as_the_simulation(tmp_path, name):
+def test_answers_as_the_simulation(tmp_path, name, deferred_bytes):
     make, made = NETS[name]
     prefix, x = saved(tmp_path, make)
     want, _ = predicted(prefix, x, False)
@@ -134,6 +142,122 @@ def test_values_rounded_twice(tmp_path):
     assert away.mean() <= 1e-4 and away.max() <= 0.02, (away.mean(), away.max())
 
 
+def observer(largest):
+    """A quantizer that knows its scale."""
+    made = FakeQuantMovingAverageAbsMax()
+    made._scale.set_value(np.array([largest], "float32"))
+    return made
+
+
+class Averaged(nn.Layer):
+    """Mean pooling of quantized values, by windows and over the whole image."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.out = nn.Conv2D(3, 8, 3, padding=1), nn.Conv2D(8, 6, 1), nn.Linear(6, 5)
+        self.one, self.two = observer(1.5), observer(1.2)
+
+    def forward(self, x):
+        x = nn.functional.avg_pool2d(self.one(nn.functional.relu(self.first(x))), 3, 2, 1)
+        x = nn.functional.adaptive_avg_pool2d(self.two(self.second(x)), 1)
+        return self.out(paddle.flatten(x, 1))
+
+
+class Summed(nn.Layer):
+    """Sums of two quantized branches, with and without a ReLU behind them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.last = nn.Conv2D(3, 8, 3, padding=1), nn.Conv2D(3, 8, 1), nn.Conv2D(8, 8, 1), nn.Conv2D(8, 4, 1)
+        self.at = nn.LayerList([observer(v) for v in (1.5, 1.1, 1.6, 0.9)])
+
+    def forward(self, x):
+        x = nn.functional.relu(self.at[0](nn.functional.relu(self.a(x))) + self.at[1](self.b(x)))
+        return self.last(self.at[2](x) + self.at[3](self.c(x)))
+
+
+class Normed(nn.Layer):
+    """Batch norm behind rounded results, once with a residual behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.last = nn.Conv2D(3, 8, 3, padding=1), nn.Conv2D(8, 8, 1), nn.Conv2D(8, 4, 1)
+        self.norms = nn.LayerList([nn.BatchNorm2D(8) for _ in range(2)])
+        self.at = nn.LayerList([observer(v) for v in (1.5, 1.1)])
+        for i, norm in enumerate(self.norms):
+            norm._mean.set_value(np.linspace(-0.3, 0.2, 8).astype("float32"))
+            norm._variance.set_value(np.linspace(0.3, 1.2 + i, 8).astype("float32"))
+
+    def forward(self, x):
+        x = nn.functional.relu(self.norms[0](self.at[0](self.one(x))))
+        return self.last(nn.functional.relu(x + self.norms[1](self.at[1](self.two(x)))))
+
+
+class Enlarged(nn.Layer):
+    """A small U-Net: pooled, enlarged by transposed convolutions, joined with what was there."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.deep = nn.Conv2D(3, 8, 3, padding=1), nn.Conv2D(8, 16, 3, padding=1)
+        self.up, self.norm, self.join = nn.Conv2DTranspose(16, 8, 2, 2), nn.BatchNorm2D(8), nn.Conv2D(16, 6, 3, padding=1)
+        self.wide = nn.Conv2DTranspose(6, 4, 3, 2, padding=1, output_padding=1)
+
+    def forward(self, x):
+        side = nn.functional.relu(self.down(x))
+        deep = nn.functional.relu(self.deep(nn.functional.max_pool2d(side, 2)))
+        up = nn.functional.relu(self.norm(self.up(deep)))
+        return self.wide(nn.functional.relu(self.join(paddle.concat([side, up], 1))))
+
+
+SUMS = {
+    "averaged": (Averaged, {"avg_pool2d_int8": 2, "conv2d_int8": 2, "linear_int8": 1}),
+    "summed": (Summed, {"add_int8": 2, "conv2d_int8": 4}),
+    "normed": (Normed, {"affine_int8": 2, "conv2d_int8": 3, "quantize_int8": 1}),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_and_means(tmp_path, name):
+    """Integers go through mean pooling and sums of quantized branches: only rounding edges differ."""
+    make, made = SUMS[name]
+    prefix, x = saved(tmp_path, make)
+    want, _ = predicted(prefix, x, False)
+    have, ops = predicted(prefix, x, True)
+    counts = collections.Counter(ops)
+    assert {op: counts[op] for op in made} == made, counts
+    assert not [op for op in ops if op.startswith(("fake_", "relu", "add_f", "avg_pool2d_f", "adaptive"))], ops
+    away = np.abs(have - want) / np.abs(want).max()
+    assert away.mean() <= 2e-3 and away.max() <= 0.02, (away.mean(), away.max())
+    _, ops = predicted(prefix, x, True, types={"conv2d"})
+    assert "conv2d_int8" in ops and not {"add_int8", "avg_pool2d_int8"} & set(ops)
+    _, ops = predicted(prefix, x, True, types={"fc"})
+    assert not {"add_int8", "avg_pool2d_int8", "affine_int8", "conv2d_int8"} & set(ops)
+
+
+@pytest.mark.parametrize("onnx_format", [False, True])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_transposed_convolutions(tmp_path, onnx_format, per_channel):
+    """A net trained with quantizers: all convolutions, both pools and the concatenation run on integers."""
+    from proa.quantization import ImperativeQuantAware
+    paddle.seed(3)
+    net = Enlarged()
+    quantizer = ImperativeQuantAware(weight_quantize_type="channel_wise_abs_max" if per_channel else "abs_max", onnx_format=onnx_format)
+    quantizer.quantize(net)
+    random = np.random.RandomState(1)
+    batches = [random.randn(4, 3, 8, 8).astype("float32") for _ in range(30)]
+    for x in batches:
+        net(paddle.to_tensor(x))
+    net.eval()
+    quantizer.save_quantized_model(net, str(tmp_path / "net"), input_spec=[InputSpec([None, 3, 8, 8], "float32", "x")])
+    want, _ = predicted(str(tmp_path / "net"), batches[0], False)
+    have, ops = predicted(str(tmp_path / "net"), batches[0], True)
+    counts = collections.Counter(ops)
+    assert counts["conv2d_transpose_int8"] == 2 and counts["conv2d_int8"] == 3 and counts["max_pool2d_int8"] == 1, counts
+    assert not [op for op in ops if op.startswith("fake_") or "linear" in op or op in ("relu", "batch_norm", "conv2d_transpose")], ops
+    away = np.abs(have - want) / np.abs(want).max()
+    assert away.mean() <= 5e-3 and away.max() <= 0.04, (away.mean(), away.max())
+
+
 class Attention(nn.Layer):
     """Products of activations: of either sign, of probabilities, and with x transposed."""
 
@@ -168,14 +292,6 @@ def quantized_attention(folder):
     finally:
         paddle.disable_static()
     return x
-
-
-@pytest.fixture(params=[1, 1 << 16])
-def deferred_bytes(request):
-    """Size from which weights are read when they are first used."""
-    paddle.set_flags({"FLAGS_deferred_bytes": request.param})
-    yield
-    paddle.set_flags({"FLAGS_deferred_bytes": 1 << 16})
 
 
 def test_products_of_activations(tmp_path, deferred_bytes):

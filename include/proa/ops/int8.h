@@ -67,6 +67,25 @@ typedef struct proa_matmul_int8_args {
     proa_tensor *out;
 } proa_matmul_int8_args;
 
+typedef struct proa_conv2d_transpose_int8_args {
+    proa_tensor *x;
+    proa_tensor *weight;
+    proa_tensor *scale;
+    proa_tensor *bias;
+    proa_ints stride;
+    proa_ints padding;
+    proa_ints output_padding;
+    proa_ints dilation;
+    proa_ints output_size;
+    proa_data_format data_format;
+    proa_padding_algorithm padding_algorithm;
+    proa_fused_activation activation;
+    double outer;
+    int64_t high;
+    proa_dtype dtype;
+    proa_tensor *out;
+} proa_conv2d_transpose_int8_args;
+
 typedef struct proa_max_pool2d_int8_args {
     proa_tensor *x;
     proa_ints kernel_size;
@@ -77,6 +96,61 @@ typedef struct proa_max_pool2d_int8_args {
     proa_padding_algorithm padding_algorithm;
     proa_tensor *out;
 } proa_max_pool2d_int8_args;
+
+typedef struct proa_avg_pool2d_int8_args {
+    proa_tensor *x;
+    proa_ints kernel_size;
+    proa_ints stride;
+    proa_ints padding;
+    bool ceil_mode;
+    bool exclusive;
+    bool adaptive;
+    proa_data_format data_format;
+    proa_padding_algorithm padding_algorithm;
+    double scale;
+    int64_t high;
+    proa_dtype dtype;
+    proa_tensor *out;
+} proa_avg_pool2d_int8_args;
+
+typedef struct proa_affine_int8_args {
+    proa_tensor *x;
+    proa_tensor *scale;
+    proa_tensor *bias;
+    proa_tensor *residual;
+    proa_data_format data_format;
+    proa_fused_activation activation;
+    double outer;
+    int64_t high;
+    proa_dtype dtype;
+    proa_tensor *out;
+} proa_affine_int8_args;
+
+typedef struct proa_add_int8_args {
+    proa_tensor *x;
+    proa_tensor *y;
+    double scale_x;
+    double scale_y;
+    bool relu;
+    int64_t high;
+    proa_dtype dtype;
+    proa_tensor *out;
+} proa_add_int8_args;
+
+typedef struct proa_rnn_int8_args {
+    proa_tensor *input;
+    proa_tensors pre_state;
+    proa_tensors weight_list;
+    proa_tensors scale_list;
+    proa_tensors bias_list;
+    proa_tensor *sequence_length;
+    double step;
+    proa_rnn_mode mode;
+    int64_t num_layers;
+    bool is_bidirec;
+    proa_tensor *out;
+    proa_tensors state;
+} proa_rnn_int8_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
@@ -158,6 +232,32 @@ PROA_API proa_tensor *proa_matmul_int8_opt(proa_tensor *x, proa_tensor *y, proa_
 #define PROA_X_matmul_int8_(x, y, ...) \
     proa_matmul_int8_opt((x), (y), PROA_LITERAL(proa_matmul_int8_opts){._ = 0, __VA_ARGS__})
 
+/* As conv2d_int8, of conv2d_transpose without groups or residual; activations are none and relu.
+ * (Tensor x, Tensor weight, Tensor scale, Tensor? bias, ints stride = [1, 1], ints padding = [0, 0], ints
+ * output_padding = [], ints dilation = [1, 1], ints output_size = [], data_format data_format = NCHW,
+ * padding_algorithm padding_algorithm = EXPLICIT, fused_activation activation = none, float outer = 1.0, int
+ * high = 127, dtype dtype = F32) -> (Tensor out) */
+typedef struct proa_conv2d_transpose_int8_opts {
+    char _;
+    proa_ints stride; /* default [1, 1] */
+    proa_ints padding; /* default [0, 0] */
+    proa_ints output_padding; /* default [] */
+    proa_ints dilation; /* default [1, 1] */
+    proa_ints output_size; /* default [] */
+    proa_data_format data_format; /* default NCHW */
+    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
+    proa_fused_activation activation; /* default none */
+    double outer; /* default 1.0 */
+    int64_t high; /* default 127 */
+    proa_dtype dtype; /* default F32 */
+} proa_conv2d_transpose_int8_opts;
+PROA_API proa_tensor *proa_conv2d_transpose_int8_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *scale,
+    proa_tensor *bias, proa_conv2d_transpose_int8_opts opts);
+#define proa_conv2d_transpose_int8(...) PROA_X_conv2d_transpose_int8_(__VA_ARGS__, )
+#define PROA_X_conv2d_transpose_int8_(x, weight, scale, bias, ...) \
+    proa_conv2d_transpose_int8_opt((x), (weight), (scale), (bias), \
+    PROA_LITERAL(proa_conv2d_transpose_int8_opts){._ = 0, __VA_ARGS__})
+
 /* max_pool2d of integers.
  * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, data_format
  * data_format = NCHW, padding_algorithm padding_algorithm = EXPLICIT) -> (Tensor out) */
@@ -174,6 +274,91 @@ PROA_API proa_tensor *proa_max_pool2d_int8_opt(proa_tensor *x, proa_ints kernel_
 #define proa_max_pool2d_int8(...) PROA_X_max_pool2d_int8_(__VA_ARGS__, )
 #define PROA_X_max_pool2d_int8_(x, kernel_size, ...) \
     proa_max_pool2d_int8_opt((x), (kernel_size), PROA_LITERAL(proa_max_pool2d_int8_opts){._ = 0, __VA_ARGS__})
+
+/* scale · avg_pool2d of integers, or (adaptive) adaptive_avg_pool2d with kernel_size as the result's size;
+ * float32 or, rounded, an integer.
+ * (Tensor x, ints kernel_size, ints stride = [], ints padding = [0, 0], bool ceil_mode = false, bool
+ * exclusive = true, bool adaptive = false, data_format data_format = NCHW, padding_algorithm
+ * padding_algorithm = EXPLICIT, float scale = 1.0, int high = 127, dtype dtype = F32) -> (Tensor out) */
+typedef struct proa_avg_pool2d_int8_opts {
+    char _;
+    proa_ints stride; /* default [] */
+    proa_ints padding; /* default [0, 0] */
+    bool ceil_mode; /* default false */
+    bool no_exclusive; /* default true */
+    bool adaptive; /* default false */
+    proa_data_format data_format; /* default NCHW */
+    proa_padding_algorithm padding_algorithm; /* default EXPLICIT */
+    double scale; /* default 1.0 */
+    int64_t high; /* default 127 */
+    proa_dtype dtype; /* default F32 */
+} proa_avg_pool2d_int8_opts;
+PROA_API proa_tensor *proa_avg_pool2d_int8_opt(proa_tensor *x, proa_ints kernel_size,
+    proa_avg_pool2d_int8_opts opts);
+#define proa_avg_pool2d_int8(...) PROA_X_avg_pool2d_int8_(__VA_ARGS__, )
+#define PROA_X_avg_pool2d_int8_(x, kernel_size, ...) \
+    proa_avg_pool2d_int8_opt((x), (kernel_size), PROA_LITERAL(proa_avg_pool2d_int8_opts){._ = 0, __VA_ARGS__})
+
+/* As conv2d_int8, of integers x in place of sums: outer · activation(x · scale + bias + residual), one scale
+ * a channel, which is axis 1 or (NHWC) the last; float32 or, rounded, an integer. Activations are none, relu
+ * and relu6.
+ * (Tensor x, Tensor scale, Tensor? bias, Tensor? residual, data_format data_format = NCHW, fused_activation
+ * activation = none, float outer = 1.0, int high = 127, dtype dtype = F32) -> (Tensor out) */
+typedef struct proa_affine_int8_opts {
+    char _;
+    proa_data_format data_format; /* default NCHW */
+    proa_fused_activation activation; /* default none */
+    double outer; /* default 1.0 */
+    int64_t high; /* default 127 */
+    proa_dtype dtype; /* default F32 */
+} proa_affine_int8_opts;
+PROA_API proa_tensor *proa_affine_int8_opt(proa_tensor *x, proa_tensor *scale, proa_tensor *bias, proa_tensor
+    *residual, proa_affine_int8_opts opts);
+#define proa_affine_int8(...) PROA_X_affine_int8_(__VA_ARGS__, )
+#define PROA_X_affine_int8_(x, scale, bias, residual, ...) \
+    proa_affine_int8_opt((x), (scale), (bias), (residual), PROA_LITERAL(proa_affine_int8_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* x · scale_x + y · scale_y of integers of one shape, float32 or, rounded, an integer; relu: at least 0.
+ * (Tensor x, Tensor y, float scale_x, float scale_y, bool relu = false, int high = 127, dtype dtype = F32) ->
+ * (Tensor out) */
+typedef struct proa_add_int8_opts {
+    char _;
+    bool relu; /* default false */
+    int64_t high; /* default 127 */
+    proa_dtype dtype; /* default F32 */
+} proa_add_int8_opts;
+PROA_API proa_tensor *proa_add_int8_opt(proa_tensor *x, proa_tensor *y, double scale_x, double scale_y,
+    proa_add_int8_opts opts);
+#define proa_add_int8(...) PROA_X_add_int8_(__VA_ARGS__, )
+#define PROA_X_add_int8_(x, y, scale_x, scale_y, ...) \
+    proa_add_int8_opt((x), (y), (scale_x), (scale_y), PROA_LITERAL(proa_add_int8_opts){._ = 0, __VA_ARGS__})
+
+/* rnn of the modes LSTM and GRU outside training, with integer matrices in weight_list, in the order of
+ * rnn's, one scale a row in scale_list and rnn's biases in bias_list. Rows of float inputs and of states are
+ * rounded to integers of the step max|x| / 127 where they are multiplied; integer inputs have the step
+ * `step`.
+ * (Tensor input, Tensor[] pre_state, Tensor[] weight_list, Tensor[] scale_list, Tensor[] bias_list, Tensor?
+ * sequence_length, float step = 1.0, rnn_mode mode = LSTM, int num_layers = 1, bool is_bidirec = false) ->
+ * (Tensor out, Tensor[] state) */
+typedef struct proa_rnn_int8_opts {
+    char _;
+    double step; /* default 1.0 */
+    proa_rnn_mode mode; /* default LSTM */
+    int64_t num_layers; /* default 1 */
+    bool is_bidirec; /* default false */
+} proa_rnn_int8_opts;
+typedef struct proa_rnn_int8_result {
+    proa_tensor *out;
+    proa_tensors state;
+} proa_rnn_int8_result;
+PROA_API proa_rnn_int8_result proa_rnn_int8_opt(proa_tensor *input, proa_tensors pre_state, proa_tensors
+    weight_list, proa_tensors scale_list, proa_tensors bias_list, proa_tensor *sequence_length,
+    proa_rnn_int8_opts opts);
+#define proa_rnn_int8(...) PROA_X_rnn_int8_(__VA_ARGS__, )
+#define PROA_X_rnn_int8_(input, pre_state, weight_list, scale_list, bias_list, sequence_length, ...) \
+    proa_rnn_int8_opt((input), (pre_state), (weight_list), (scale_list), (bias_list), (sequence_length), \
+    PROA_LITERAL(proa_rnn_int8_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Arrays of Paddle's older C++ interface, which its quantizer takes as samples: PaddleDType, PaddleBuf,
- * PaddleTensor. C++11; paddle_inference_api.h includes it. */
+/* Arrays of Paddle's older C++ interface, which its quantizer takes as samples, and its config: PaddleDType,
+ * PaddleBuf, PaddleTensor, NativeConfig. C++11; paddle_inference_api.h includes it. */
 #ifndef PROA_PADDLE_API_H
 #define PROA_PADDLE_API_H
 
@@ -85,6 +85,18 @@ struct PaddleTensor {
     PaddleBuf data;
     PaddleDType dtype = FLOAT32;
     std::vector<std::vector<size_t>> lod;
+};
+
+/* Settings of a predictor without optimizing passes. */
+struct NativeConfig {
+    std::string model_dir, prog_file, param_file;
+    bool use_gpu = false;
+    int device = 0;
+    float fraction_of_gpu_memory = -1;
+    bool specify_input_name = false;
+    int cpu_math_library_num_threads_ = 1;
+    void SetCpuMathLibraryNumThreads(int n) { cpu_math_library_num_threads_ = n; }
+    int cpu_math_library_num_threads() const { return cpu_math_library_num_threads_; }
 };
 
 } // namespace paddle

@@ -507,6 +507,39 @@ class AnalysisConfig
 #undef PROA_X
 #undef PROA_NEVER
 
+    /* Paddle's executors, IR and compilers: there is one of each here. */
+    void EnableNewIR(bool = true) {}
+    void EnableNewExecutor(bool = true) {}
+    bool new_ir_enabled() const { return false; }
+    bool new_executor_enabled() const { return false; }
+    void EnableCINN() { absent("CINN"); }
+    bool cinn_enabled() const { return false; }
+    void EnableTensorRtInspector(bool = true) { absent("TensorRT"); }
+    bool tensorrt_inspector_enabled() const { return false; }
+    void MarkTrtEngineOutputs(const std::vector<std::string> & = {}) {}
+    template <typename... Args> void SetIpuConfig(Args...) { absent("IPU"); }
+    template <typename... Args> void SetIpuCustomInfo(Args...) { absent("IPU"); }
+    /* Passes of the user's own are kept by name; those that Proa does not have are ignored. */
+    void EnableCustomPasses(const std::vector<std::string> &passes, bool alone = false)
+    {
+        if (alone) proa_config_clear(config_.get(), PROA_CONFIG_PASSES);
+        for (const std::string &name : passes) pass_builder()->AppendPass(name);
+    }
+
+    /* The same model for the older interface, without passes. */
+    NativeConfig ToNativeConfig() const
+    {
+        NativeConfig native;
+        native.model_dir = model_dir();
+        native.prog_file = prog_file();
+        native.param_file = params_file();
+        native.use_gpu = use_gpu();
+        native.device = gpu_device_id();
+        native.specify_input_name = specify_input_name();
+        native.SetCpuMathLibraryNumThreads(cpu_math_library_num_threads());
+        return native;
+    }
+
     /* The quantizer's samples and op types; throws unless EnableMkldnnQuantizer was called. */
     MkldnnQuantizerConfig *mkldnn_quantizer_config() const
     {
@@ -913,5 +946,7 @@ inline std::shared_ptr<framework::Cipher> MakeCipher(const std::string &config_f
 }
 
 } // namespace paddle
+
+#include "paddle_predictor.h"
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <proa/inference.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -56,6 +57,43 @@ struct MkldnnQuantizerConfig {
             types.insert(proa_config_name(config_, PROA_CONFIG_QUANTIZER_OPS, i));
         return types;
     }
+    /* Indices of operators of the model that stay in float. */
+    void SetExcludedOpIds(const std::unordered_set<int> &ids)
+    {
+        proa_clear_error();
+        proa_config_clear(config_, PROA_CONFIG_QUANTIZER_EXCLUDED);
+        for (int id : ids)
+            proa_config_insert(config_, PROA_CONFIG_QUANTIZER_EXCLUDED, INT64_MAX,
+                               std::to_string(id).c_str());
+        check();
+    }
+    std::unordered_set<int> excluded_op_ids() const
+    {
+        std::unordered_set<int> ids;
+        for (int64_t i = 0; i < proa_config_count(config_, PROA_CONFIG_QUANTIZER_EXCLUDED); i++)
+            ids.insert(std::stoi(proa_config_name(config_, PROA_CONFIG_QUANTIZER_EXCLUDED, i)));
+        return ids;
+    }
+    /* Of one operand ("Input", "Filter", …) of an operator type. MAX gives a weight one scale, MAX_CH,
+     * MAX_CH_T and MAX_CH_GRU one a channel; with NONE the operators stay in float. What an operator
+     * returns is quantized where the next reads it: rules of results have no effect. */
+    void SetScaleAlgo(const std::string &op_type, const std::string &slot, ScaleAlgo algo)
+    {
+        static const proa_scale_algo algos[] = {PROA_SCALE_NONE,     PROA_SCALE_ABS_MAX,  PROA_SCALE_CHANNELS,
+                                                PROA_SCALE_CHANNELS, PROA_SCALE_CHANNELS, PROA_SCALE_KL};
+        rules_[op_type][slot] = algo;
+        if (slot == "Out" || slot == "Output") return;
+        std::string rule = op_type + " " + slot + " " + std::to_string(algos[static_cast<int>(algo)]);
+        proa_clear_error();
+        proa_config_insert(config_, PROA_CONFIG_QUANTIZER_SCALES, INT64_MAX, rule.c_str());
+        check();
+    }
+    ScaleAlgo scale_algo(const std::string &op_type, const std::string &slot) const
+    {
+        auto type = rules_.find(op_type);
+        if (type == rules_.end() || !type->second.count(slot)) return default_scale_algo();
+        return type->second.at(slot);
+    }
     /* The algorithm for scales of activations; weights have one scale a channel, their largest magnitude. */
     void SetDefaultScaleAlgo(ScaleAlgo algo)
     {
@@ -96,6 +134,7 @@ struct MkldnnQuantizerConfig {
 
     proa_config *config_;
     std::shared_ptr<std::vector<PaddleTensor>> data_;
+    std::map<std::string, std::map<std::string, ScaleAlgo>> rules_;
 };
 
 } // namespace paddle

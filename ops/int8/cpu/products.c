@@ -2,6 +2,7 @@
  * integers are exact up to 2^24. Compiled once per CPU level; static functions and the kernels only. */
 #include "kernels/iterator.h"
 #include "ops/conv/geometry.h"
+#include "ops/int8/source.h"
 #include "core/run.h"
 #include "impl/elementwise.h"
 #include "impl/int8.h"
@@ -42,12 +43,21 @@ static void to_float(char *const *p, int64_t n, const void *args)
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale;
 }
 
+static void to_positive(char *const *p, int64_t n, const void *args)
+{
+    const float scale = ((const rounding *)args)->scale, *x = (const float *)(const void *)p[1];
+    float *out = (float *)(void *)p[0];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] < 0 ? 0 : x[i] * scale;
+}
+
+/* Floats are only bounded by a `low` of 0. */
 static proa_status round_into(proa_tensor *out, proa_tensor *x, double scale, int64_t low, int64_t high)
 {
     proa_dtype d = (proa_dtype)out->dtype;
     rounding r = {(float)scale, (float)(d == PROA_U8 && low < 0 ? 0 : low), (float)high};
     proa_map map = {.row = d == PROA_I8   ? to_int8_t
                            : d == PROA_U8 ? to_uint8_t
+                           : low == 0     ? to_positive
                                           : to_float,
                     .n = 2,
                     .tensor = {out, x},
@@ -65,19 +75,14 @@ typedef struct stand_in {
     const proa_kernel *kernel;
     void *state;
     proa_tensor *weight;   /* weight · scale; kept */
-    proa_storage *from[2]; /* of weight and scale; kept, so that no other can have its address */
-    const char *data[2];
-    uint32_t version[2];
+    packed_source from[2]; /* weight and scale */
 } stand_in;
 
 static void forget(stand_in *s)
 {
     proa_release(s->weight);
     s->weight = NULL;
-    for (int i = 0; i < 2; i++) {
-        if (s->from[i]) proa__storage_release(s->from[i]);
-        s->from[i] = NULL;
-    }
+    for (int i = 0; i < 2; i++) packed_forget(&s->from[i]);
 }
 
 static void stand_in_release(void *state)
@@ -109,17 +114,10 @@ static proa_tensor *widened(proa_tensor *t)
     return call("cast", &cast) == PROA_OK ? cast.out : NULL;
 }
 
-static bool is_of(const stand_in *s, const proa_tensor *t, int i)
-{
-    return s->weight && s->from[i] == t->storage && s->data[i] == t->data &&
-           s->version[i] == proa__version(t);
-}
-
 /* weight · scale, one scale an index of `axis`. */
 static proa_status scale_weight(stand_in *s, proa_tensor *weight, proa_tensor *scale, int axis)
 {
-    proa_tensor *const of[] = {weight, scale};
-    if (is_of(s, weight, 0) && is_of(s, scale, 1)) return PROA_OK;
+    if (s->weight && packed_is_of(&s->from[0], weight) && packed_is_of(&s->from[1], scale)) return PROA_OK;
     forget(s);
     PROA_SCOPED;
     proa_tensor *wide = widened(weight);
@@ -131,12 +129,8 @@ static proa_status scale_weight(stand_in *s, proa_tensor *weight, proa_tensor *s
     proa_multiply_args scaled = {.x = wide, .y = column.out};
     PROA_TRY(call("multiply", &scaled));
     s->weight = proa_retain(scaled.out);
-    for (int i = 0; i < 2; i++) {
-        s->from[i] = of[i]->storage;
-        if (s->from[i]) atomic_fetch_add_explicit(&s->from[i]->refs, 1, memory_order_relaxed);
-        s->data[i] = of[i]->data;
-        s->version[i] = proa__version(of[i]);
-    }
+    packed_note(&s->from[0], weight);
+    packed_note(&s->from[1], scale);
     return PROA_OK;
 }
 
@@ -185,6 +179,30 @@ PROA_KERNEL_PREPARED(conv2d_int8_cpu, conv2d_int8, stand_in_prepare, stand_in_re
     if (!conv.x || !conv.residual || !conv.out) return proa_error();
     PROA_TRY(run_stand_in(s, "conv2d_fused", &conv));
     return finish(a->out, conv.out, a->outer, a->high);
+}
+
+PROA_KERNEL_PREPARED(conv2d_transpose_int8_cpu, conv2d_transpose_int8, stand_in_prepare, stand_in_release)
+{
+    stand_in *s = run->state;
+    PROA_TRY(scale_weight(s, a->weight, a->scale, 1));
+    PROA_SCOPED;
+    bool relu = a->activation == PROA_FUSED_ACTIVATION_RELU;
+    proa_conv2d_transpose_args conv = {.x = widened(a->x),
+                                       .weight = s->weight,
+                                       .bias = a->bias,
+                                       .stride = a->stride,
+                                       .padding = a->padding,
+                                       .output_padding = a->output_padding,
+                                       .groups = 1,
+                                       .dilation = a->dilation,
+                                       .output_size = a->output_size,
+                                       .data_format = a->data_format,
+                                       .padding_algorithm = a->padding_algorithm,
+                                       .out = float_result(a->out, relu ? 0 : a->outer)};
+    if (!conv.x || !conv.out) return proa_error();
+    PROA_TRY(run_stand_in(s, "conv2d_transpose", &conv));
+    if (!relu && is_finished(a->out, a->outer)) return PROA_OK;
+    return round_into(a->out, conv.out, a->outer, relu ? 0 : -128, a->high);
 }
 
 PROA_KERNEL_PREPARED(linear_int8_cpu, linear_int8, stand_in_prepare, stand_in_release)

@@ -1,0 +1,103 @@
+/* Sums and means of integers: an addition of two values on quantization grids, with the ReLU behind it,
+ * becomes add_int8, and mean pooling of such a value avg_pool2d_int8. May use core and ops. */
+#include "int8.h"
+
+#include "core/internal.h"
+#include "impl/elementwise.h"
+#include "impl/int8.h"
+#include "impl/pool.h"
+
+static double step_of(const grid *g) { return g->largest / INT8_RANGE; }
+
+static const grid *activation_grid(const int8_pass *p, const proa_tensor *slot)
+{
+    const grid *g = proa__int8_grid_of(p, slot);
+    return g && g->kind == GRID_ACTIVATION && !g->integers ? g : NULL;
+}
+
+/* True if the op's result is the block's own float32 variable, for an INT8 op to make instead. */
+static bool is_result(const int8_pass *p, const proa_tensor *slot)
+{
+    const proa_var *v = proa__slot_var(slot);
+    return proa__use_of(&p->uses, v) && !v->persistable && slot->dtype == PROA_F32;
+}
+
+/* The result of the ReLU that alone reads t, and its index; NULL: there is none. */
+static proa_tensor *relu_behind(const int8_pass *p, const proa_tensor *t, int32_t *at)
+{
+    *at = proa__only_reader(&p->uses, proa__slot_var(t));
+    const proa_instr *instr = *at == PROA__NOBODY ? NULL : &p->block->ops[*at];
+    if (!instr || !proa__is_op(instr, "relu")) return NULL;
+    proa_tensor *out = ((const proa_relu_args *)instr->args)->out;
+    return is_result(p, out) ? out : NULL;
+}
+
+static proa_status add(int8_pass *p, proa_instr *instr)
+{
+    const proa_add_args *a = instr->args;
+    const grid *x = activation_grid(p, a->x), *y = activation_grid(p, a->y);
+    if (!x || !y || !is_result(p, a->out) || !proa__same_shape(a->x, a->out) ||
+        !proa__same_shape(a->y, a->out))
+        return PROA_OK;
+    int32_t behind;
+    proa_tensor *positive = relu_behind(p, a->out, &behind);
+    proa_add_int8_args made = {.scale_x = step_of(x),
+                               .scale_y = step_of(y),
+                               .relu = positive,
+                               .high = INT8_RANGE,
+                               .dtype = PROA_F32,
+                               .out = positive ? positive : a->out};
+    const wanted *of = proa__int8_want(p, x->from, x->largest, x->low);
+    if (!of) return proa_error();
+    made.x = of->handle;
+    of = proa__int8_want(p, y->from, y->largest, y->low);
+    if (!of) return proa_error();
+    made.y = of->handle;
+    p->n_products++;
+    PROA_TRY(proa__instr_become(instr, proa_find_op("add_int8"), &made));
+    if (positive) proa__instr_clear(&p->block->ops[behind]);
+    return PROA_OK;
+}
+
+static proa_status pool(int8_pass *p, proa_instr *instr, proa_avg_pool2d_int8_args made)
+{
+    const grid *x = activation_grid(p, made.x);
+    if (!x || !is_result(p, made.out)) return PROA_OK;
+    const wanted *of = proa__int8_want(p, x->from, x->largest, x->low);
+    if (!of) return proa_error();
+    made.x = of->handle;
+    made.scale = step_of(x);
+    made.high = INT8_RANGE;
+    made.dtype = PROA_F32;
+    p->n_products++;
+    return proa__instr_become(instr, proa_find_op("avg_pool2d_int8"), &made);
+}
+
+proa_status proa__int8_sum(int8_pass *p, int32_t at)
+{
+    proa_instr *instr = &p->block->ops[at];
+    if (!instr->args || !proa__op_types_include(&p->types, instr->op->name)) return PROA_OK;
+    if (proa__is_op(instr, "add")) return add(p, instr);
+    if (proa__is_op(instr, "avg_pool2d")) {
+        const proa_avg_pool2d_args *a = instr->args;
+        return pool(p, instr,
+                    (proa_avg_pool2d_int8_args){.x = a->x,
+                                                .kernel_size = a->kernel_size,
+                                                .stride = a->stride,
+                                                .padding = a->padding,
+                                                .ceil_mode = a->ceil_mode,
+                                                .exclusive = a->exclusive,
+                                                .data_format = a->data_format,
+                                                .padding_algorithm = a->padding_algorithm,
+                                                .out = a->out});
+    }
+    if (!proa__is_op(instr, "adaptive_avg_pool2d")) return PROA_OK;
+    const proa_adaptive_avg_pool2d_args *a = instr->args;
+    return pool(p, instr,
+                (proa_avg_pool2d_int8_args){.x = a->x,
+                                            .kernel_size = a->output_size,
+                                            .padding = {.count = 2, .at = (const int64_t[]){0, 0}},
+                                            .adaptive = true,
+                                            .data_format = a->data_format,
+                                            .out = a->out});
+}
