@@ -142,9 +142,22 @@ def test_weights_alone(saved, tmp_path):
     assert (tmp_path / "half/m.pdiparams").stat().st_size < 0.8 * (saved[0] / "m.pdiparams").stat().st_size
 
 
+@pytest.mark.parametrize("onnx_format", [False, True])
+def test_rounding_is_learned(saved, tmp_path, onnx_format):
+    """adaround keeps the operators' results nearer than the nearest integers do."""
+    errors, kept = [], []
+    for kind in ("round", "adaround"):
+        prefix = calibrate(saved, tmp_path / kind, algo="abs_max", weight_bits=3, round_type=kind, learning_rate=0.02,
+                           onnx_format=onnx_format)
+        errors.append(float(((answers(prefix, saved[1]) - saved[2]) ** 2).mean()))
+        kept.append(desc_of(prefix).main.ops)
+    assert errors[1] < 0.8 * errors[0], errors
+    assert [op.type for op in kept[0]] == [op.type for op in kept[1]]
+
+
 def test_refused(saved):
     for error, options in ((AssertionError, {"algo": "median"}), (AssertionError, {"quantizable_op_type": ["nothing"]}),
-                           (NotImplementedError, {"round_type": "adaround"}), (AssertionError, {"weight_quantize_type": "x"})):
+                           (AssertionError, {"round_type": "up"}), (AssertionError, {"weight_quantize_type": "x"})):
         with pytest.raises(error):
             calibrate(saved, saved[0], **options)
     with pytest.raises(ValueError, match="no samples"):

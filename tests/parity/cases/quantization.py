@@ -169,3 +169,34 @@ def thresholds():
         made.cal_thresholds()
         out.append(made.thresholds)
     return out, raised(lambda: PTQConfig(PerChannelAbsmaxQuantizer(), AbsmaxQuantizer()))
+
+
+@case(N + "lsq.FakeQuantActLSQPlus", N + "lsq.FakeQuantWeightLSQPlus")
+def learned_steps():
+    """Start, average, and learning. Paddle's own weights with one step fail: its scale has no dims, the parameter one."""
+    from paddle.nn.quant.lsq import FakeQuantActLSQPlus, FakeQuantWeightLSQPlus
+    out = []
+    for layer, shape in ((FakeQuantActLSQPlus(8, symmetric=True, batch_init=2), (4, 5)),
+                         (FakeQuantActLSQPlus(4, batch_init=3), (4, 5)),
+                         (FakeQuantActLSQPlus(3, all_postive=True, batch_init=2), (4, 5)),
+                         (FakeQuantWeightLSQPlus(4, per_channel=True, channel_num=4, batch_init=3), (4, 2, 3)),
+                         (FakeQuantWeightLSQPlus(4, per_channel=True, channel_num=5, quant_linear=True, batch_init=2), (6, 5))):
+        optimizer = paddle.optimizer.SGD(0.01, parameters=layer.parameters())
+        for _ in range(4):
+            x = paddle.to_tensor(array(*shape).astype("float32"), stop_gradient=False)
+            y = layer(x)
+            (y * y).sum().backward()
+            out += [y.detach(), x.grad, *(p.grad for p in layer.parameters())]
+            optimizer.step()
+            optimizer.clear_grad()
+        out += [p.detach() for p in layer.parameters()]
+    return out
+
+
+@case(Q + "ImperativeQuantAware")
+def training_learned_steps():
+    net = fill(Net())
+    quantizer = ImperativeQuantAware(["Conv2D"], weight_quantize_type="channel_wise_lsq_weight", activation_quantize_type="lsq_act",
+                                     weight_bits=6, activation_bits=6)
+    quantizer.quantize(net)
+    return steps(net, 2), kinds(net), sorted(net.state_dict())

@@ -4,6 +4,7 @@ from ...framework import ParamAttr, unique_name
 from .. import functional as F
 from ..initializer import Constant
 from ..layer.layers import Layer
+from .lsq import FakeQuantActLSQPlus, FakeQuantWeightLSQPlus
 from .qat.conv import convolution_of, convolve
 
 __all__ = ["FakeQuantAbsMax", "FakeQuantMovingAverageAbsMax", "FakeQuantChannelWiseAbsMax", "QuantizedConv2D",
@@ -94,7 +95,7 @@ QuantStub = MovingAverageAbsMaxScale
 
 
 def _fake_quantizer(kind, name=None, moving_rate=0.9, quant_bits=8, dtype="float32", quant_on_weight=False,
-                    channel_num=None, quant_axis=0):
+                    channel_num=None, quant_axis=0, quant_linear=False):
     """A quantizer by Paddle's name of its kind."""
     if kind == "abs_max":
         return FakeQuantAbsMax(name, quant_bits, dtype, quant_on_weight)
@@ -102,7 +103,14 @@ def _fake_quantizer(kind, name=None, moving_rate=0.9, quant_bits=8, dtype="float
         return FakeQuantChannelWiseAbsMax(name, channel_num, quant_bits, quant_axis, dtype, quant_on_weight)
     if kind == "moving_average_abs_max":
         return FakeQuantMovingAverageAbsMax(name, moving_rate, quant_bits, dtype)
-    raise ValueError(f"a quantizer must be 'abs_max', 'channel_wise_abs_max' or 'moving_average_abs_max', got {kind!r}")
+    if kind in ("lsq_weight", "channel_wise_lsq_weight"):
+        channels = kind == "channel_wise_lsq_weight"
+        return FakeQuantWeightLSQPlus(quant_bits, per_channel=channels, channel_num=channel_num if channels else 1,
+                                      quant_linear=quant_linear, dtype=dtype, name=name)
+    if kind == "lsq_act":
+        return FakeQuantActLSQPlus(quant_bits, symmetric=True, dtype=dtype, name=name)
+    raise ValueError("a quantizer must be 'abs_max', 'channel_wise_abs_max', 'moving_average_abs_max', 'lsq_weight', "
+                     f"'channel_wise_lsq_weight' or 'lsq_act', got {kind!r}")
 
 
 def _made(layer):
@@ -121,7 +129,7 @@ class _Quantized(Layer):
         self.weight, self.bias = layer.weight, layer.bias
         self._fake_quant_weight = _made(weight_quant_layer) or _fake_quantizer(
             weight_quantize_type, self.weight.name, moving_rate, weight_bits, self._dtype, True,
-            self.weight.shape[self._quant_axis], self._quant_axis)
+            self.weight.shape[self._quant_axis], self._quant_axis, isinstance(self, QuantizedLinear))
         self._fake_quant_input = _made(act_quant_layer) or _fake_quantizer(
             activation_quantize_type, layer.full_name(), moving_rate, activation_bits, self._dtype)
         self._act_preprocess, self._weight_preprocess = _made(act_pre_layer), _made(weight_pre_layer)
@@ -159,8 +167,8 @@ class QuantizedConv2DTranspose(_Quantized):
     def forward(self, input, output_size=None):
         x, weight = self._operands(input)
         extra = self.output_padding if output_size is None else 0
-        return F.conv2d_transpose(x, weight, self.bias, self._stride, self._padding, extra, self._groups, self._dilation,
-                                  self._data_format, output_size)
+        return F.conv2d_transpose(x, weight, self.bias, self._stride, self._padding, extra, self._dilation, self._groups,
+                                  output_size, self._data_format)
 
 
 class QuantizedLinear(_Quantized):

@@ -36,11 +36,11 @@ class ImperativeQuantizeInputs:
             if kind not in utils.fake_quant_input_layers:
                 raise AssertionError(f"quantizable_layer_type: {kind} cannot be quantized: expected "
                                      f"{', '.join(k.__name__ for k in utils.fake_quant_input_layers)}")
-        if weight_quantize_type not in ("abs_max", "channel_wise_abs_max"):
-            raise AssertionError("weight_quantize_type must be 'abs_max' or 'channel_wise_abs_max', got "
-                                 f"{weight_quantize_type!r}")
-        if activation_quantize_type not in ("moving_average_abs_max", "abs_max"):
-            raise AssertionError("activation_quantize_type must be 'moving_average_abs_max' or 'abs_max', got "
+        if weight_quantize_type not in ("abs_max", "channel_wise_abs_max", "lsq_weight", "channel_wise_lsq_weight"):
+            raise AssertionError("weight_quantize_type must be 'abs_max', 'channel_wise_abs_max', 'lsq_weight' or "
+                                 f"'channel_wise_lsq_weight', got {weight_quantize_type!r}")
+        if activation_quantize_type not in ("moving_average_abs_max", "abs_max", "lsq_act"):
+            raise AssertionError("activation_quantize_type must be 'moving_average_abs_max', 'abs_max' or 'lsq_act', got "
                                  f"{activation_quantize_type!r}")
         _bits("weight_bits", weight_bits)
         _bits("activation_bits", activation_bits)

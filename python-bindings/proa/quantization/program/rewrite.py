@@ -17,8 +17,8 @@ def weight_scale(weight, axis=None):
     return np.where(most == 0, np.float32(1e-8), most).astype(np.float32)
 
 
-def integers(weight, scale, axis, bits, even=False):
-    """A weight's integers, as floats. even: halves to even and down to −n − 1, as quantize_linear has it."""
+def integers(weight, scale, axis, bits, even=False, op=None):
+    """A weight's integers, as floats. even: halves to even and down to −n − 1, as quantize_linear has it. `op` reads it."""
     import numpy as np
     n = np.float32(2 ** (bits - 1) - 1)
     s = scale.reshape([-1 if d == axis else 1 for d in range(weight.ndim)]) if scale.size > 1 else scale
@@ -42,8 +42,9 @@ class Rewriter:
     """Quantizes one block. `arrays` (name → array) holds the parameters, and gets scales and integers."""
 
     def __init__(self, block, arrays, activation_bits=8, weight_bits=8, onnx=False, channels=True,
-                 activation_type="moving_average_abs_max", bias_correction=False):
-        self.block, self.arrays = block, arrays
+                 activation_type="moving_average_abs_max", bias_correction=False, rounded=integers):
+        """rounded: a function like integers."""
+        self.block, self.arrays, self.rounded = block, arrays, rounded
         self.activation_bits, self.weight_bits = activation_bits, weight_bits
         self.onnx, self.channels, self.bias_correction = onnx, channels, bias_correction
         self.activation_type = activation_type
@@ -111,7 +112,7 @@ class Rewriter:
             axis = channel_axis(op) if self.channels else None
             value = self.arrays[name]
             scale = weight_scale(value, axis)
-            integral = integers(value, scale, axis, self.weight_bits, self.onnx)
+            integral = self.rounded(value, scale, axis, self.weight_bits, self.onnx, op)
             if self.bias_correction and not self.onnx:
                 integral = corrected(value, integral, scale, axis, self.weight_bits)
             kind = "int8" if self.onnx and self.weight_bits <= 8 else "float32"

@@ -2,6 +2,7 @@
 import os
 import shutil
 
+from ...quantization.program.adaround import learned_integers
 from ...quantization.program.model import Model, batches
 from ...quantization.program.rewrite import Rewriter, integers, weight_scale
 from ...quantization.program.slots import ACTIVATIONS, ALL, WEIGHTED, channel_axis, operands, results, skipped
@@ -93,8 +94,7 @@ class PostTrainingQuantization:
         _one_of(who, "activation_quantize_type", activation_quantize_type,
                 ("range_abs_max", "moving_average_abs_max", "abs_max"))
         _one_of(who, "weight_quantize_type", weight_quantize_type, ("abs_max", "channel_wise_abs_max"))
-        if round_type != "round":
-            raise NotImplementedError(f"{who}: round_type must be 'round', got {round_type!r}")
+        self._round_type, self._rate = _one_of(who, "round_type", round_type, ("round", "adaround")), learning_rate
         types = list(ALL) if is_full_quantize else list(quantizable_op_type)
         for one in types:
             _one_of(who, "quantizable_op_type", one, ALL)
@@ -180,10 +180,28 @@ class PostTrainingQuantization:
             self._note_outputs(scales)
             Rewriter(block, self._model.arrays, self._activation_bits, self._weight_bits, self._onnx_format,
                      self._weight_type == "channel_wise_abs_max", self._activation_type,
-                     self._bias_correction).run(scales, self._weighted, self._activations, self._skips)
+                     self._bias_correction, self._rounding()).run(scales, self._weighted, self._activations, self._skips)
         self._model.clean()
         self._program, self._feed_list, self._fetch_list = self._model.program()
         return self._program
+
+    def _rounding(self):
+        """The function that rounds a weight for its operator. adaround learns from what the float model computes."""
+        if self._round_type == "round":
+            return integers
+        reads = {}
+        for op in self._model.desc.main.ops:
+            if op.type in self._weighted:
+                for name in operands(op):
+                    if name not in self._model.arrays:
+                        reads[id(op)] = name
+        run = self._model.runner(list(dict.fromkeys(reads.values())))
+        seen = list(self._each_batch(run))
+
+        def learned(weight, scale, axis, bits, even, op):
+            batches_of = [values[reads[id(op)]] for values in seen]
+            return learned_integers(op, weight, scale, axis, bits, batches_of, self._rate, even)
+        return learned
 
     def _note_ranges(self, found):
         for op in self._model.desc.main.ops:
