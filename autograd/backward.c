@@ -3,6 +3,7 @@
  * chains may have any length. May use core and ops. */
 #include "autograd/backward.h"
 
+#include "autograd/saved_hooks.h"
 #include "core/args_visit.h"
 #include "core/device.h"
 #include "core/op_device.h"
@@ -436,6 +437,20 @@ static proa_status run_rule(proa_node *n, bool create_graph)
     return PROA_OK;
 }
 
+static proa_status run_packed_rule(proa_node *n, bool create_graph)
+{
+    if (create_graph)
+        return proa_fail(
+            PROA_ERR_UNSUPPORTED,
+            "backward: %s saved its tensors by hooks (saved_tensors_hooks), whose results have no history; "
+            "run it without create_graph, or record the op outside of the hooks",
+            n->op->name);
+    proa_status status = proa__unpack_saved(n);
+    if (status == PROA_OK) status = run_rule(n, false);
+    proa__repack_saved(n);
+    return status;
+}
+
 static _Thread_local bool retains;
 
 bool proa__backward_retains(void) { return retains; }
@@ -498,6 +513,7 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
     PROA_TRY(check_saved(n));
     for (int32_t i = 0; i < n->n_out; i++) /* the rule makes constants on the gradients' device */
         if (n->grads[i]) proa_device_use(proa__device_id(n->grads[i]));
+    if (n->packed) return run_packed_rule(n, call->create_graph);
     if (n->kind == PROA_NODE_OP) return run_rule(n, call->create_graph);
     return run_function(n, call->create_graph, call->retain_graph);
 }

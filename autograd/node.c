@@ -1,6 +1,6 @@
 /* Creation, reference counts and freeing of tape nodes and of tensors' gradient infos. Freeing uses a work
  * list, so that long chains of nodes do not recurse. May use core. */
-#include "autograd/node.h"
+#include "autograd/saved_hooks.h"
 #include "core/args.h"
 
 /* Clears field by field, which the compiler merges to wide stores; memset of the whole struct would cost more
@@ -14,6 +14,7 @@ static inline void clear(proa_node *n)
     n->device = 0;
     n->in_place = false;
     n->n_saved = 0;
+    n->packed = NULL;
     n->metas = NULL;
     n->likes = NULL;
     n->infos = NULL;
@@ -98,6 +99,7 @@ void proa__node_free_saved(proa_node *n)
         n->function.release = NULL;
         n->context = NULL;
     }
+    proa__release_packed(n);
     n->n_saved = 0;
 }
 

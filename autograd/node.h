@@ -59,6 +59,7 @@ struct proa_node {
     bool in_place;                /* the call overwrote an input */
     int32_t device;               /* op_device of a program's op, which its gradient's ops get; 0: none */
     int32_t n_edges, n_out, n_saved;
+    struct proa_packed *packed;    /* OP: saved tensors that hooks have packed (saved_hooks.h) */
     proa_edge *edges;              /* one an input tensor, lists flattened */
     proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */
     proa_tensor **likes;           /* one an output, only if some shape is unknown: a handle to make zeros

@@ -4,6 +4,7 @@
 
 #include "autograd/cycles.h"
 #include "autograd/node.h"
+#include "autograd/saved_hooks.h"
 #include "core/args.h"
 #include "core/copy.h"
 #include "core/op_device.h"
@@ -117,11 +118,29 @@ static bool keep_before(proa_tensor *t, proa_tensor **kept)
     return copied;
 }
 
+/* True for a recorded view that is not contiguous, of which the op gets a copy: saved as a copy, it may be
+ * written to later, x[:, 0:1] = norm(x[:, 0:1]). */
+static inline bool is_copied(const proa_op *op, const proa_tensor *t)
+{
+    bool view = t->flags & PROA_T_STRIDED && t->base && t->storage && t->kind == PROA_DENSE;
+    return view && !(op->flags & PROA_OP_STRIDED) && (t->node || !(t->flags & PROA_T_GRAD));
+}
+
+/* Saves a contiguous copy with the history of t. */
+static bool keep_copy(proa_tensor *t, proa_tensor **kept)
+{
+    if (!keep_before(t, kept)) return false;
+    if (t->node) proa__attach(*kept, proa__node_retain(t->node), t->node_output);
+    return true;
+}
+
 /* Keeps what the rule needs of t, and the version that a kept value had. */
 static inline bool save(proa_node *node, proa_tensor *t, uint8_t how,
                         bool (*keep)(proa_tensor *, proa_tensor **), proa_tensor **kept)
 {
-    if (keep && how == PROA_KEEP_VALUE && t != proa_none) {
+    if (proa__saved_hooks.pack && how == PROA_KEEP_VALUE && t != proa_none && t->storage) {
+        return proa__pack_saved(node, t, kept);
+    } else if (keep && how == PROA_KEEP_VALUE && t != proa_none) {
         if (!keep(t, kept)) return false;
     } else if (!proa__args_keep(t, how, kept)) {
         return false;
@@ -138,7 +157,9 @@ static inline bool take_input(const proa_call *call, proa_node *node, const proa
                               proa_tensor **kept, proa_edge *e)
 {
     bool written = node->in_place && is_output(call, t);
-    if (!save(node, t, how_saved(call, f), written ? keep_before : NULL, kept)) return false;
+    bool copied = call->any & PROA_T_STRIDED && !written && is_copied(call->op, t);
+    if (!save(node, t, how_saved(call, f), written ? keep_before : copied ? keep_copy : NULL, kept))
+        return false;
     return !(t->flags & PROA_T_GRAD) || f->flags & PROA_FIELD_NO_GRAD || proa__edge_to(e, t);
 }
 

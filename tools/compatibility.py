@@ -16,6 +16,9 @@ import api_coverage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/compatibility.md"
+# Types that a bad call raises in Paddle's Python where nothing has looked at the arguments.
+ACCIDENTS = ("AttributeError", "AssertionError", "UnboundLocalError", "NameError", "KeyError", "ZeroDivisionError",
+             "SystemError", "RecursionError")
 MIN, ALL = 3, 60  # of more than ALL causes, those that stop fewer than MIN tests are counted together
 HEAD = """# Compatibility: what referees say
 
@@ -155,10 +158,13 @@ def reason_of(row):
         return "Proa takes it: a dtype, rank or value that Paddle has no kernel for, or an argument that it does not read"
     if theirs == "ok":
         return "Proa refuses it: Paddle ignores, converts or misreads the argument"
+    if theirs.partition("|")[0] in ACCIDENTS:
+        return "both refuse, Paddle by accident: its Python fails on the way to the check (an attribute that the argument does not " \
+               "have, a bare assert, a name without a value), and the error does not say which argument is wrong"
     if theirs.partition("|")[0] == ours.partition("|")[0]:
         return "the same type; Paddle finds another mistake first, or says it in Python, without a category"
     if "|" in theirs and not theirs.partition("|")[2]:
-        return "Paddle fails in its own Python code (an attribute of None, an assert): another type"
+        return "both refuse; Paddle's own Python finds it, with another type"
     return "another type and category"
 
 

@@ -72,6 +72,18 @@ PROA_API int64_t proa_register_hook(proa_tensor *t, proa_hook_fn fn, void *conte
 /* False if t has no hook of that id. */
 PROA_API bool proa_remove_hook(proa_tensor *t, int64_t id);
 
+/* Hooks of saved tensors: where an op is recorded, pack gets each tensor whose value its backward needs, and
+ * the tape keeps what pack returns (not NULL) instead; unpack gives backward a tensor with the same content.
+ * release ends what pack returned. */
+typedef struct proa_saved_hooks {
+    void *(*pack)(proa_tensor *t, void *context);
+    proa_tensor *(*unpack)(void *packed);
+    void (*release)(void *packed);
+    void *context; /* passed to pack */
+} proa_saved_hooks;
+/* Sets this thread's hooks; a struct of NULLs ends them. Returns the former ones. */
+PROA_API proa_saved_hooks proa_set_saved_hooks(proa_saved_hooks hooks);
+
 /* New tensor on the same memory without history, stop_gradient true. */
 PROA_API proa_tensor *proa_detach(proa_tensor *t);
 

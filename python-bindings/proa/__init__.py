@@ -23,6 +23,7 @@ inference io jit linalg metric nn optimizer profiler quantization reader regular
 tensor text utils version vision
 """.split()}
 _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hapi:flops", "grad": ".autograd:grad",
+              "LazyGuard": ".nn.initializer.lazy_init:LazyGuard",
               "save": ".framework.io:save", "load": ".framework.io:load", "DataParallel": ".distributed:DataParallel",
               "set_device": ".device:set_device", "get_device": ".device:get_device",
               "get_cudnn_version": ".device:get_cudnn_version", "set_flags": ".utils.flags:set_flags",

@@ -182,6 +182,56 @@ static PyObject *retain_grads(PyObject *module, PyObject *obj)
     return NULL;
 }
 
+/* ---- hooks of saved tensors ---------------------------------------------------------------- */
+
+/* The object that is kept for a saved tensor: (unpack_hook, what pack_hook returned).
+ * context: (pack_hook, unpack_hook). */
+static void *pack_saved(proa_tensor *t, void *context)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *hooks = context, *kept = NULL;
+    PROA_SCOPED;
+    PyObject *given = py_wrap(proa_detach(t));
+    PyObject *made = given ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), given) : NULL;
+    if (made) kept = PyTuple_Pack(2, PyTuple_GET_ITEM(hooks, 1), made);
+    Py_XDECREF(made);
+    Py_XDECREF(given);
+    if (PyErr_Occurred()) proa_fail(PROA_ERR_BAD_STATE, "a pack hook raised an exception"); /* it is raised */
+    PyGILState_Release(gil);
+    return kept;
+}
+
+static proa_tensor *unpack_saved(void *packed)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    proa_tensor *t = NULL;
+    PyObject *kept = packed,
+             *made = PyObject_CallOneArg(PyTuple_GET_ITEM(kept, 0), PyTuple_GET_ITEM(kept, 1));
+    if (made && !py_is_tensor(made))
+        PyErr_Format(PyExc_TypeError, "saved_tensors_hooks: unpack_hook must return a Tensor, got %s",
+                     Py_TYPE(made)->tp_name);
+    else if (made) t = held(made);
+    Py_XDECREF(made);
+    if (PyErr_Occurred()) stash("an unpack hook");
+    PyGILState_Release(gil);
+    return t;
+}
+
+/* set_saved_hooks(None or (pack_hook, unpack_hook)): the thread's hooks of saved tensors; returns the former
+ * ones. */
+static PyObject *set_saved_hooks(PyObject *module, PyObject *pair)
+{
+    (void)module;
+    if (pair != Py_None && !(PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2))
+        return PyErr_Format(PyExc_TypeError, "set_saved_hooks: expected None or two hooks, got %s",
+                            Py_TYPE(pair)->tp_name);
+    proa_saved_hooks hooks = {0};
+    if (pair != Py_None)
+        hooks = (proa_saved_hooks){pack_saved, unpack_saved, release_object, Py_NewRef(pair)};
+    proa_saved_hooks before = proa_set_saved_hooks(hooks);
+    return before.pack ? before.context : Py_NewRef(Py_None); /* the reference that the hooks had */
+}
+
 /* ---- PyLayer ----------------------------------------------------------------------------- */
 
 /* State owned by a PyLayer's tape node and, during apply, the outputs of its forward. */
@@ -434,6 +484,7 @@ PyMethodDef py_autograd_functions[] = {
     {"backward", backward, METH_VARARGS, "Adds gradients to the leaves."},
     {"grad", (PyCFunction)(void (*)(void))grad, METH_VARARGS | METH_KEYWORDS, "d(outputs)/d(inputs)."},
     {"register_hook", FAST(register_hook), "Calls a function with a tensor's gradient; returns an id."},
+    {"set_saved_hooks", set_saved_hooks, METH_O, "Sets the hooks of saved tensors; returns the former ones."},
     {"remove_hook", FAST(remove_hook), "Removes a hook by its id."},
     {"retain_grads", retain_grads, METH_O, "Keeps the gradient of a tensor that is no leaf."},
     {"py_layer", py_layer, METH_VARARGS, "Makes a Python function one recorded step."},

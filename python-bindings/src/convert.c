@@ -26,6 +26,18 @@ static bool wrong(const char *who, const char *name, const char *expected, PyObj
     return false;
 }
 
+/* Refuses a variable of a program, or a list of them, for an attribute that a run cannot give. */
+static bool wrong_attribute(const char *who, const char *name, const char *expected, PyObject *got)
+{
+    PyObject *first = (PyList_Check(got) || PyTuple_Check(got)) && PySequence_Fast_GET_SIZE(got)
+                          ? PySequence_Fast_GET_ITEM(got, 0)
+                          : got;
+    if (!proa_program_current() || !py_is_tensor(first)) return wrong(who, name, expected, got);
+    py_refuse(PROA_ERR_INVALID_ARGUMENT, "%s: argument %s: expected %s, got a variable of the program", who,
+              name, expected);
+    return false;
+}
+
 static void *scope_alloc(Py_ssize_t count, size_t item)
 {
     void *at = proa_scope_alloc((size_t)(count + 1) * item);
@@ -177,6 +189,12 @@ static bool to_steps(const char *who, const char *name, PyObject *obj, proa_step
 static bool to_enum(const char *who, const char *param, const proa_field *f, PyObject *obj, int *out)
 {
     const char *name = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
+    if (!name &&
+        proa_program_current()) { /* in programs Paddle's Python looks for the value among the choices */
+        PyErr_Format(PyExc_ValueError, "%s: argument %s: expected a string, got %s", who, param,
+                     Py_TYPE(obj)->tp_name);
+        return false;
+    }
     if (!name) return wrong(who, param, "a string", obj);
     for (int i = 0; f->choices[i]; i++)
         if (!strcmp(f->choices[i], name)) {
@@ -289,7 +307,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
         if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) return true;
         return py_to_tensors(obj, name, f->flags & PROA_FIELD_OPTIONAL, at);
     case PROA_FIELD_BOOL:
-        if (!PyBool_Check(obj) && !is_numpy_bool(obj)) return wrong(who, name, "a bool", obj);
+        if (!PyBool_Check(obj) && !is_numpy_bool(obj)) return wrong_attribute(who, name, "a bool", obj);
         *(bool *)at = PyObject_IsTrue(obj) == 1;
         return true;
     case PROA_FIELD_INT:

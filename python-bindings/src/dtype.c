@@ -156,6 +156,13 @@ static bool from_text(PyObject *text, proa_dtype *dtype)
     return name && from_name(name, dtype);
 }
 
+/* True for what NumPy takes for a dtype, but Paddle does not have: bytes, classes, records. */
+static bool is_other_dtype(PyObject *obj)
+{
+    bool empty = PyList_Check(obj) && PyList_GET_SIZE(obj) == 0;
+    return PyBytes_Check(obj) || PyDict_Check(obj) || PyType_Check(obj) || empty;
+}
+
 bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
 {
     *dtype = PROA_NODTYPE;
@@ -184,7 +191,8 @@ bool py_to_dtype(PyObject *obj, proa_dtype *dtype)
     bool ok = from_text(name, dtype);
     Py_XDECREF(name);
     if (!ok && !PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "expected a dtype such as paddle.float32 or 'float32', got %R", obj);
+        PyErr_Format(is_other_dtype(obj) ? PyExc_ValueError : PyExc_TypeError,
+                     "expected a dtype such as paddle.float32 or 'float32', got %R", obj);
     return ok;
 }
 

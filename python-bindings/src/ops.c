@@ -5,6 +5,8 @@
 
 #include "core/args_visit.h"
 
+#include <proa/program.h>
+
 #include <stddef.h>
 
 #include "py_api.inc"
@@ -82,13 +84,21 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
     const py_param *p = &self->entry->params[i];
     if (p->field < 0) {
         if (value == Py_None || !strcmp(p->name, "name")) return true;
+        if (!strcmp(p->name, "out") && !proa_program_current())
+            return true; /* eagerly Paddle does not read it */
         PyErr_Format(PyExc_TypeError, "%s: argument %s is not supported; leave it out", self->name, p->name);
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
     if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* keeps the default */
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
-    if (self->entry->in_place && i > 0 && f->role == PROA_IN && !py_is_tensor(value)) {
+    if (f->kind == PROA_FIELD_SCALAR && self->op->n_in == 0 && PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear(); /* Paddle makes floats of the numbers of creation functions in Python */
+        PyErr_Format(PyExc_TypeError, "%s: argument %s: expected a number or a one-element Tensor, got %s",
+                     self->name, p->name, Py_TYPE(value)->tp_name);
+    }
+    bool compares = self->entry->in_place && self->op->n_in > 1 && self->op->flags & PROA_OP_ELEMENTWISE;
+    if (compares && f->role == PROA_IN && !py_is_tensor(value) && !proa_program_current()) {
         PyErr_Clear(); /* Paddle's functions in place compare shapes in Python first */
         PyErr_Format(PyExc_AttributeError,
                      "'%s' object has no attribute 'shape': %s: argument %s must be a Tensor",

@@ -82,3 +82,31 @@ def test_nothing_selected_by_a_matrix_of_indices():
     x = paddle.ones([1, 3])
     x[np.array([[0, -1, -1]]), 3:] = 5.0
     assert x.tolist() == [[1.0] * 3]
+
+
+@pytest.mark.parametrize("part", [(slice(None), slice(0, 1)), (slice(None), slice(1, None, 2))])
+def test_a_part_is_replaced_by_its_norm(part):
+    """As models do whose tokens share a tensor: the op got a copy of the view, and the copy is what its backward reads."""
+    values = paddle.to_tensor(np.random.default_rng(0).normal(size=(2, 3, 4)))
+    weights = paddle.to_tensor(np.random.default_rng(1).normal(size=(2, 3, 4)))
+    found = []
+    for copied in (False, True):
+        leaf = values.clone().detach()
+        leaf.stop_gradient = False
+        x = leaf * 1.0
+        x[part] = paddle.nn.functional.layer_norm(x[part].clone() if copied else x[part], [4])
+        (x * weights).sum().backward()
+        found.append(leaf.grad.numpy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_gradients_of_gradients_through_a_saved_copy():
+    leaf = paddle.to_tensor(np.random.default_rng(0).normal(size=(2, 3, 4)), stop_gradient=False)
+    found = []
+    for copied in (False, True):
+        view = (leaf * 1.0)[:, 0:1]
+        y = paddle.nn.functional.layer_norm(view.clone() if copied else view, [4])
+        first, = paddle.grad((y ** 3).sum(), leaf, create_graph=True)
+        second, = paddle.grad((first ** 2).sum(), leaf)
+        found.append(second.numpy())
+    np.testing.assert_allclose(*found, 1e-12)

@@ -1,9 +1,10 @@
 """paddle.autograd: no_grad and its like, backward and grad, PyLayer, jacobian and hessian."""
 from .backward_mode import backward, grad
 from .guards import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .hooks import saved_tensors_hooks
 from .py_layer import PyLayer, PyLayerContext
 
-__all__ = ['jacobian', 'hessian', 'backward', 'PyLayer', 'PyLayerContext']
+__all__ = ['jacobian', 'hessian', 'backward', 'PyLayer', 'PyLayerContext', 'saved_tensors_hooks']
 
 
 _LAZY = ("jacobian", "hessian", "vjp", "jvp")

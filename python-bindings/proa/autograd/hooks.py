@@ -1,4 +1,4 @@
-"""Tensor.register_hook, and the handle that removes a hook."""
+"""Tensor.register_hook, and the handle that removes a hook; saved_tensors_hooks."""
 from .. import _core
 
 
@@ -44,3 +44,29 @@ def register_hook(self, hook):
     if self.is_symbolic:
         return _hook_in_program(self, hook)
     return TensorHookRemoveHelper(self, _core.register_hook(self, hook))
+
+
+class saved_tensors_hooks:
+    """A context in which pack_hook(tensor) gets each tensor that backward will need, and what it returns is kept instead;
+    backward gets unpack_hook of that, a Tensor with the same content.
+
+    >>> import proa as paddle
+    >>> x = paddle.to_tensor([3.0], stop_gradient=False)
+    >>> with paddle.autograd.saved_tensors_hooks(lambda t: t.numpy(), paddle.to_tensor):
+    ...     y = x * x
+    >>> y.backward(); x.grad.item()
+    6.0
+    """
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self):
+        before = _core.set_saved_hooks((self.pack_hook, self.unpack_hook))
+        if before is not None:
+            _core.set_saved_hooks(before)
+            raise ValueError("(InvalidArgument) saved_tensors_hooks: only one pair of hooks is allowed at a time; leave the "
+                             "outer one first")
+
+    def __exit__(self, *exception):
+        _core.set_saved_hooks(None)

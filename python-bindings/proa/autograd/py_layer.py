@@ -12,15 +12,23 @@ class PyLayerContext:
         self.non_differentiable = ()
         self.not_inplace_tensors = ()
         self.materialize_grads = True
+        self._unpack, self._packed = None, ()  # saved_tensors_hooks' second, and which of container its first has packed
         self._saved_outputs = {}  # place in container → place among the outputs; set after forward
 
     def save_for_backward(self, *tensors):
         """Keeps tensors for backward; once, in forward."""
-        self.container = tensors
+        hooks = _core.set_saved_hooks(None)
+        _core.set_saved_hooks(hooks)
+        self._unpack = hooks and hooks[1]
+        self.container = tensors if hooks is None else tuple(
+            hooks[0](t) if isinstance(t, _core.Tensor) else t for t in tensors)
+        self._packed = tuple(hooks is not None and isinstance(t, _core.Tensor) for t in tensors)
 
     def saved_tensor(self):
         """The tensors given to save_for_backward."""
-        return self.container
+        if self._unpack is None:
+            return self.container
+        return tuple(self._unpack(t) if packed else t for t, packed in zip(self.container, self._packed))
 
     def mark_not_inplace(self, *args):
         """Inputs that forward returns without having changed them."""

@@ -27,7 +27,7 @@ def to_dtype(d, what="dtype"):
     try:
         return _ALL["float32" if name == "float" else "bool" if name == "bool_" else name]
     except KeyError:
-        raise TypeError(f"{what} must name a data type such as 'float32', got {d!r}") from None
+        raise (ValueError if isinstance(d, type) else TypeError)(f"{what} must name a data type such as 'float32', got {d!r}") from None
 
 
 def set_default_dtype(d):
@@ -57,6 +57,17 @@ class _Info:
         return [(k, getattr(self, k)) for k in self.__slots__]
 
 
+def _named(who, d, names, kind):
+    """d's name if it is one of names: TypeError for what is no dtype, ValueError for another one."""
+    known = isinstance(d, (str, dtype, type)) or hasattr(d, "itemsize")
+    name = dtype_name(d) if known else None
+    if name not in _ALL:
+        raise TypeError(f"{who}: dtype must be a dtype such as 'float32', got {d!r}")
+    if name not in names:
+        raise ValueError(f"{who}: dtype must be {kind} type, got {d!r}")
+    return name
+
+
 class iinfo(_Info):
     """Limits of an integer dtype: min, max, bits, dtype.
 
@@ -67,9 +78,7 @@ class iinfo(_Info):
     __slots__ = ("min", "max", "bits", "dtype")
 
     def __init__(self, dtype):
-        name = dtype_name(dtype)
-        if name not in ("uint8", "int8", "int16", "int32", "int64"):
-            raise ValueError(f"iinfo: dtype must be an integer type, got {dtype!r}")
+        name = _named("iinfo", dtype, ("uint8", "int8", "int16", "int32", "int64"), "an integer")
         self.bits, self.dtype = int(name.lstrip("uint")), name
         signed = 0 if name == "uint8" else 1
         self.min, self.max = -(2 ** (self.bits - 1)) * signed, 2 ** (self.bits - signed) - 1
@@ -83,9 +92,7 @@ class finfo(_Info):
                 "float64": (64, 52, -1022, 15), "complex64": (32, 23, -126, 6), "complex128": (64, 52, -1022, 15)}
 
     def __init__(self, dtype):
-        name = dtype_name(dtype)
-        if name not in self._FORMATS:
-            raise ValueError(f"finfo: dtype must be a floating or complex type, got {dtype!r}")
+        name = _named("finfo", dtype, self._FORMATS, "a floating or complex")
         self.bits, fraction, least, digits = self._FORMATS[name]
         self.eps = 2.0 ** -fraction
         self.max = (2.0 - self.eps) * 2.0 ** (1 - least)

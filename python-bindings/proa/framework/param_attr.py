@@ -1,10 +1,12 @@
 """ParamAttr: name, initializer, learning rate, regularizer and more of a parameter."""
+from .. import _core
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
 def _check(what, value, *kinds):
-    if not isinstance(value, kinds):
+    """Kinds are looked at while a program is built: eagerly Paddle takes anything here."""
+    if not isinstance(value, kinds) and _core.is_capturing():
         names = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
         raise TypeError(f"ParamAttr: {what} must be {names}, got {value!r}")
 

@@ -62,6 +62,10 @@ class Parameter(_core.Tensor):
             raise ValueError(f"Parameter.trainable must be a bool, got {trainable!r}")
         self.stop_gradient = not trainable
 
+    def initialize(self):
+        """Sets the initial values of a parameter that was made inside paddle.LazyGuard; others have theirs: AssertionError."""
+        raise AssertionError(f"the parameter {self.name!r} has its initial values: initialize() is for those of paddle.LazyGuard")
+
     def __str__(self):
         return "Parameter containing:\n" + _core.Tensor.__repr__(self)
 
@@ -128,9 +132,11 @@ def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initia
         warnings.warn(f"the parameter {name!r} takes the shape {make.shape()} of its initial values, as in Paddle, not "
                       f"{shape}", stacklevel=3)
         shape = make.shape()
-    param = Parameter(shape, dtype, name=name, trainable=attr.trainable,
-                      optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer,
-                      do_model_average=attr.do_model_average, need_clip=attr.need_clip)
+    described = {"name": name, "trainable": attr.trainable, "optimize_attr": {"learning_rate": attr.learning_rate},
+                 "regularizer": attr.regularizer, "do_model_average": attr.do_model_average, "need_clip": attr.need_clip}
+    if init.lazy_init.lazy():
+        return init.lazy_init.LazyParameter(shape, dtype, make, **described)
+    param = Parameter(shape, dtype, **described)
     make(param)
     return param
 

@@ -190,10 +190,17 @@ class StaticFunction:
 
     def _called_plain(self, key, why, args, kwargs):
         """The call as plain Python, which raises what is the user's own error. If it works, later calls of the kind are plain, too."""
-        result = self.dygraph_function(*args, **kwargs)
+        cause = _cause(why)
+        told = cause in _falling_back  # by the function that called this one and could not be captured because of it
+        _falling_back.append(cause)
+        try:
+            result = self.dygraph_function(*args, **kwargs)
+        finally:
+            _falling_back.pop()
         self._plain[key] = why
-        warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {why}\n"
-                      "(full_graph=True makes this an error)", stacklevel=4)
+        if not told:
+            warnings.warn(f"to_static: {self._name} runs as plain Python, since it cannot be captured: {why}\n"
+                          "(full_graph=True makes this an error)", stacklevel=4)
         return result
 
     def _remember(self, args, found):
@@ -340,6 +347,14 @@ class StaticFunction:
 
     def __repr__(self):
         return f"<StaticFunction {self.__qualname__}>"
+
+
+_falling_back = []  # causes of the calls that run as plain Python now, the outermost first
+
+
+def _cause(why):
+    """The part of a refusal that a nested function and its caller share: the text behind the places in the code."""
+    return [line.strip() for line in why.splitlines() if line.strip()][-1:]
 
 
 def _kept_programs():

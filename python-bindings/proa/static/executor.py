@@ -262,7 +262,7 @@ class Executor:
 
     def __init__(self, place=None):
         if place is not None and not isinstance(place, (str, _core.Place)):
-            raise TypeError(f"Executor: place must be a place or a string such as 'gpu:0', got {place!r}")
+            raise ValueError(f"Executor: place must be a place or a string such as 'gpu:0', got {place!r}")
         self.place = place or _core.current_place()
         self._plans = OrderedDict()
         self._last = None

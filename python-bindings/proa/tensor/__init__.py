@@ -37,7 +37,7 @@ multi_dot multigammaln multigammaln_ multinomial multiplex nan_to_num nan_to_num
 neg_ nextafter nonzero norm normal_ not_equal_ outer pca_lowrank pinv polar polygamma polygamma_ pow pow_
 put_along_axis put_along_axis_ qr quantile rad2deg rank remainder remainder_ renorm renorm_ repeat_interleave reshape
 reshape_ reverse rot90 scale scale_ scatter_nd select_scatter sgn shard_index sigmoid_ sin_ sinh_ slice solve sort
-split square_ squeeze squeeze_ std strided_slice t t_ take take_along_axis tan_ tensordot topk trace transpose_
+split square_ squeeze squeeze_ std strided_slice t t_ take take_along_axis tan_ tensordot top_p_sampling topk trace transpose_
 trapezoid triangular_solve tril_ triu_ trunc_ unbind unflatten unfold uniform_ unique unique_consecutive unsqueeze_
 unstack vander var view view_as vsplit where where_ zero_
 """.split()

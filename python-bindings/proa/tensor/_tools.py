@@ -36,6 +36,12 @@ def need_tensor(value, what):
     return value
 
 
+def need_variable(value, what):
+    """While a program is built Paddle's Python looks first whether an argument is a variable: TypeError."""
+    if not isinstance(value, Tensor) and _core.is_capturing():
+        raise TypeError(f"{what} must be a Tensor, got {type(value).__name__}")
+
+
 def whole(value):
     """An int from what counts as one."""
     if not hasattr(type(value), "__index__"):
@@ -102,12 +108,14 @@ def overwrite(x, y, what):
 _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 
 
-def twin(fn, name):
-    """fn's in-place form: its first argument takes the result."""
+def twin(fn, name, compares=False):
+    """fn's in-place form: its first argument takes the result. compares: a function of two tensors x and y."""
     if type(fn) is not type(twin):  # an op: as the user calls it
         fn = _PUBLIC.get(name[:-1], fn)
 
     def in_place(*args, **kwargs):
+        if compares and not _core.is_capturing():
+            _need_shapes(name, args, kwargs)
         key = None if args else _first_parameter(fn)
         x = args[0] if args else kwargs.get(key)
         if not isinstance(x, Tensor):
@@ -128,3 +136,11 @@ def twin(fn, name):
 def _first_parameter(fn):
     import inspect
     return next(iter(inspect.signature(fn).parameters))
+
+
+def _need_shapes(name, args, kwargs):
+    """Paddle's functions of two tensors that work in place compare shapes in Python first: AttributeError."""
+    for what, value in (*zip("xy", args), *kwargs.items()):
+        if what in ("x", "y") and not isinstance(value, Tensor):
+            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'shape': {name}: argument {what} must be "
+                                 "a Tensor")

@@ -1,6 +1,6 @@
 """rank, and the tests of a tensor's dtype: is_complex, is_floating_point, is_integer."""
 from .. import _core
-from ._tools import COMPLEX, FLOATING, INTEGER, dtype_name, need_tensor
+from ._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name, need_tensor
 
 __all__ = ["is_complex", "is_floating_point", "is_integer", "rank"]
 
@@ -10,16 +10,22 @@ def rank(input):
     return _core.full([], len(need_tensor(input, "rank: input").shape), "int32")
 
 
+def _dtype_of(x, who):
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{who}: x must be a Tensor, got {type(x).__name__}")
+    return x.dtype
+
+
 def is_complex(x):
     """Whether x's dtype is complex64 or complex128."""
-    return dtype_name(need_tensor(x, "is_complex: x").dtype) in COMPLEX
+    return dtype_name(_dtype_of(x, "is_complex")) in COMPLEX
 
 
 def is_floating_point(x):
     """Whether x's dtype is float16, bfloat16, float32 or float64."""
-    return dtype_name(need_tensor(x, "is_floating_point: x").dtype) in FLOATING
+    return dtype_name(_dtype_of(x, "is_floating_point")) in FLOATING
 
 
 def is_integer(x):
     """Whether x's dtype is uint8, int8, int16, int32 or int64."""
-    return dtype_name(need_tensor(x, "is_integer: x").dtype) in INTEGER
+    return dtype_name(_dtype_of(x, "is_integer")) in INTEGER

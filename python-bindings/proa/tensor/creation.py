@@ -1,6 +1,6 @@
 """Tensors from nothing and from numbers: full, arange, eye, assign, … (zeros and the like are the op table's)."""
 from .. import _core
-from ._tools import FLOATING, Tensor, dtype_name, is_number, plain_ints
+from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, plain_ints
 
 _OF_THE_TABLE = ("empty", "empty_like", "full_like", "ones", "ones_like", "zeros", "zeros_like")
 
@@ -97,6 +97,7 @@ def meshgrid(*args, **kwargs):
 
 def diagflat(x, offset=0, name=None):
     """A matrix with x's elements on the diagonal that lies offset above the main one."""
+    need_variable(x, "diagflat: x")
     return _core.diag(x if len(x.shape) == 1 else _core.flatten(x), offset)
 
 
@@ -128,6 +129,7 @@ def clone(x, name=None):
 def polar(abs, angle, name=None):
     """The complex tensor of this absolute value and angle."""
     for t, what in ((abs, "abs"), (angle, "angle")):
+        need_variable(t, f"polar: {what}")
         if dtype_name(t.dtype) not in ("float32", "float64"):
             raise TypeError(f"polar: {what} must be float32 or float64, got {dtype_name(t.dtype)}")
     return _core.complex(abs * _core.cos(angle), abs * _core.sin(angle))

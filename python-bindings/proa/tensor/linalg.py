@@ -3,7 +3,7 @@ import math
 
 from .. import _core
 from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
-from ._tools import Tensor, dtype_name, is_number, like, plain_ints, twin
+from ._tools import Tensor, dtype_name, is_number, like, need_variable, plain_ints, twin
 
 __all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
            "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
@@ -121,6 +121,8 @@ def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
         raise ValueError(f"cdist: compute_mode must be one of {modes}, got {compute_mode!r}")
+    need_variable(x, "cdist: x")
+    need_variable(y, "cdist: y")
     if len(x.shape) < 2 or len(y.shape) < 2 or differ(x.shape[-1], y.shape[-1]) or p < 0:
         raise AssertionError(f"cdist: needs [..., m, d] and [..., n, d] and p >= 0, got {x.shape}, {y.shape}, {p}")
     rows, columns = x.shape[-2], y.shape[-2]
@@ -143,6 +145,8 @@ def tensordot(x, y, axes=2, name=None):
     >>> paddle.tensordot(paddle.ones([2, 3, 4]), paddle.ones([3, 4, 5]), axes=2).shape
     [2, 5]
     """
+    need_variable(x, "tensordot: x")
+    need_variable(y, "tensordot: y")
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):

@@ -2,8 +2,9 @@
 take_along_axis. Functions that are one op come from C."""
 from .. import _core
 from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
-from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, one_axis, plain_ints, twin,
-                     whole_number)
+from .._errors import of_kind
+from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
+                     twin, whole_number)
 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors",
            "cast_", "chunk", "crop", "diagonal_scatter", "fill_", "fill_diagonal_", "fill_diagonal_tensor",
@@ -38,6 +39,7 @@ def strided_slice(x, axes, starts, ends, strides, name=None):
 
 def crop(x, shape=None, offsets=None, name=None):
     """The box of this shape that starts at offsets; -1 in shape means up to the end."""
+    need_variable(x, "crop: x")
     full_shape = x.shape
     shape = full_shape if shape is None else plain_ints(shape)
     offsets = [0] * len(full_shape) if offsets is None else plain_ints(offsets)
@@ -128,8 +130,11 @@ def broadcast_shape(x_shape, y_shape):
 
 def broadcast_tensors(input, name=None):
     """The tensors of the list input, all expanded to their common shape."""
+    if not isinstance(input, (list, tuple)):
+        raise of_kind(f"broadcast_tensors: input must be a list or tuple of Tensors, got {type(input).__name__}")
     shape = []
     for t in input:
+        need_variable(t, "broadcast_tensors: an entry of input")
         shape = broadcast_shape(shape, t.shape)
     return [_core.expand(t, shape) for t in input]
 
@@ -141,6 +146,7 @@ def reverse(x, axis, name=None):
 
 def rot90(x, k=1, axes=[0, 1], name=None):
     """x turned k times by 90 degrees in the plane of two axes."""
+    need_variable(x, "rot90: x")
     ndim = len(x.shape)
     if len(axes) != 2 or ndim < 2:
         raise ValueError(f"rot90: needs two axes of a tensor with at least two, got axes={axes}, {ndim} axes")

@@ -1,7 +1,7 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
 from ..framework.dims import alike, differ, known, reshaped
-from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, overwrite, twin, whole_number
+from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -132,6 +132,7 @@ def clip_(x, min=None, max=None, name=None):
 
 
 def _as_floating(x):
+    need_variable(x, "x")
     return x if dtype_name(x.dtype) in FLOATING else _core.cast(x, "float32")
 
 
@@ -362,6 +363,7 @@ def cumulative_trapezoid(y, x=None, dx=None, axis=-1, name=None):
 
 def vander(x, n=None, increasing=False, name=None):
     """The matrix of x's powers, one column each."""
+    need_variable(x, "vander: x")
     if len(x.shape) != 1:
         raise ValueError(f"vander: x must have one axis, got {len(x.shape)}")
     n = x.shape[0] if n is None else n
@@ -392,7 +394,7 @@ def combinations(x, r=2, with_replacement=False, name=None):
 
 for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, pow, renorm):
     _name = _fn.__name__ + "_"
-    globals()[_name] = twin(_fn, _name)
+    globals()[_name] = twin(_fn, _name, _fn in (gcd, lcm, hypot))
     __all__.append(_name)
 for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cumprod_ digamma_ equal_ erf_ expm1_ "
               "floor_mod_ greater_equal_ greater_than_ i0_ less_equal_ less_than_ lgamma_ log10_ log1p_ log2_ log_ "
@@ -402,7 +404,8 @@ for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cum
     if hasattr(_core, _op + "_"):
         globals()[_name] = getattr(_core, _op + "_")
     elif hasattr(_core, _op):
-        globals()[_name] = twin(getattr(_core, _op), _name)
+        globals()[_name] = twin(getattr(_core, _op), _name,
+                                "equal" in _op or "than" in _op or _op.startswith("logical_") and _op != "logical_not")
     else:
         continue
     __all__.append(_name)

@@ -1,8 +1,8 @@
-"""nonzero, where, sort and bucketize."""
+"""nonzero, where, sort, bucketize and top_p_sampling."""
 from .. import _core
-from ._tools import FLOATING, Tensor, dtype_name, is_number, overwrite
+from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
-__all__ = ["bucketize", "nonzero", "sort", "where", "where_"]
+__all__ = ["bucketize", "nonzero", "sort", "top_p_sampling", "where", "where_"]
 
 
 def nonzero(x, as_tuple=False):
@@ -64,6 +64,27 @@ def sort(x, axis=-1, descending=False, name=None):
 
 def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
     """Indices of the intervals between the rising values of sorted_sequence that the elements of x are in."""
+    need_variable(sorted_sequence, "bucketize: sorted_sequence")
     if len(sorted_sequence.shape) != 1:
         raise ValueError(f"bucketize: sorted_sequence must have one axis, got {len(sorted_sequence.shape)}")
     return _core.searchsorted(sorted_sequence, x, out_int32, right)
+
+
+def top_p_sampling(x, ps, threshold=None, seed=None, name=None):
+    """(value, index), each [N, 1], of one entry a row of the probabilities x [N, C]: drawn by its probability among the likeliest
+    that together reach ps [N]. Entries below threshold [N] are left out, but for the likeliest.
+
+    >>> [int(one) for one in paddle.tensor.top_p_sampling(paddle.to_tensor([[0.1, 0.9]]), paddle.to_tensor([0.5]))]
+    [0, 1]
+    """
+    if len(x.shape) != 2 or list(ps.shape) not in ([x.shape[0]], [x.shape[0], 1]):
+        raise ValueError(f"(InvalidArgument) top_p_sampling: x must be [N, C] and ps [N], got shapes {x.shape} and {ps.shape}")
+    wide = _core.cast(x, "float64" if dtype_name(x.dtype) == "float64" else "float32")
+    values, ids = _core.sort(wide, 1, True)
+    if threshold is not None:
+        values = values * _core.cast(values >= _core.reshape(_core.cast(threshold, values.dtype), [-1, 1]), values.dtype)
+    reached = _core.cumsum(values, 1)
+    draw = _core.uniform([x.shape[0], 1], values.dtype, 0.0, 1.0, 0 if seed in (None, -1) else seed)
+    draw = draw * _core.reshape(_core.cast(ps, values.dtype), [-1, 1])
+    chosen = _core.take_along_axis(ids, _core.argmax(_core.cast(reached > draw, "int64"), 1, True), 1)
+    return _core.take_along_axis(x, chosen, 1), chosen

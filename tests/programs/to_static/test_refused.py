@@ -98,6 +98,22 @@ def test_fall_back():
         plain.concrete_program
 
 
+def test_nested_functions_fall_back_with_one_warning():
+    @paddle.jit.to_static
+    def inner(x):
+        return float(sum(x.tolist()))
+
+    @paddle.jit.to_static
+    def outer(x):
+        return inner(x) + 1.0
+    with pytest.warns(UserWarning, match="runs as plain Python") as told:
+        assert outer(paddle.ones([2])) == 3.0
+    assert [str(one.message).split()[1] for one in told] == ["outer"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert outer(paddle.ones([2])) == 3.0 and inner(paddle.ones([2])) == 2.0
+
+
 def test_one_kind_of_call_that_falls_back_leaves_the_others_programs():
     def f(x, listed):
         return x.tolist() if listed else x * 2

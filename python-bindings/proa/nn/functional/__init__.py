@@ -8,6 +8,7 @@ globals().update(_core.api("paddle.nn.functional"))
 
 from .activation import (glu, gumbel_softmax, hardtanh_, leaky_relu_, log_softmax, prelu, rrelu, softmax, softmax_,
                          thresholded_relu_)
+from .class_centers import class_center_sample, margin_cross_entropy
 from .common import (alpha_dropout, bilinear, cosine_similarity, dropout, dropout2d, dropout3d,
                      fold, interpolate, label_smooth, linear, pad, unfold, upsample, zeropad2d)
 from .conv import (conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d,
@@ -27,4 +28,5 @@ from .norm import (batch_norm, instance_norm, layer_norm, local_response_norm, n
 from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d,
                       adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d,
                       avg_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
+from .sparse_attention import sparse_attention
 from .transducer import rnnt_loss

@@ -11,7 +11,7 @@ _LAST = ({}, {"NCL": False, "NLC": True}, {"NCHW": False, "NHWC": True}, {"NCDHW
 
 def channel_last(data_format, n, who):
     """Whether the channels come last in a data format of n spatial axes; ValueError for any other format."""
-    last = _LAST[n].get(data_format)
+    last = _LAST[n].get(data_format) if isinstance(data_format, str) else None
     if last is None:
         first, second = _LAST[n]
         raise ValueError(f"{who}: data_format must be '{first}' or '{second}', got {data_format!r}")

@@ -24,7 +24,7 @@ def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=No
         raise TypeError(f"dropout: p must be a number or a Tensor, got {type(p).__name__}")
     seed = program_seed()
     if axis is None:
-        return _core.dropout(x, p, (), training, mode, seed, seed != 0)[0]
+        return _core.dropout(x, p, (), bool(training), mode, seed, seed != 0)[0]
     if not training and mode == "upscale_in_train" and not x.is_symbolic:
         return x
     axes = [axis] if isinstance(axis, int) else axis
@@ -32,7 +32,7 @@ def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=No
         raise TypeError(f"dropout: axis must be an int or ints, got {axis!r}")
     if min(axes, default=-1) < 0 or max(axes) >= x.ndim:
         raise ValueError(f"dropout: axis must name axes of x from 0 to {x.ndim - 1}, got {axis!r}")
-    return _core.dropout(x, p, axes, training, mode, seed, seed != 0)[0]
+    return _core.dropout(x, p, axes, bool(training), mode, seed, seed != 0)[0]
 
 
 def _channels(who, x, ndim, formats, data_format):

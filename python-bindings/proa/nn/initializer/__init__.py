@@ -1,4 +1,5 @@
 """paddle.nn.initializer: initial values of parameters."""
+from . import lazy_init
 from .draw import (KaimingNormal, KaimingUniform, Normal, TruncatedNormal, Uniform, XavierNormal,
                    XavierUniform, calculate_gain)
 from .exact import Assign, Bilinear, Constant, Dirac, Orthogonal
