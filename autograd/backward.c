@@ -219,7 +219,7 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
     for (int32_t i = 0; info && i < info->n_hooks;) {
         const int64_t id = info->hooks[i].id;
         proa_tensor *next = info->hooks[i].fn(*slot, info->hooks[i].context);
-        if (i < info->n_hooks && info->hooks[i].id == id) i++; /* otherwise it removed itself */
+        if (i < info->n_hooks && info->hooks[i].id == id) i++; /* unless the hook removed itself */
         if (!next) {
             proa_fail(PROA_ERR_BAD_STATE, "backward: a gradient hook returned NULL");
             return proa_error();

@@ -72,7 +72,8 @@ static proa_tensor *target(checker *c, proa_tensors inputs, int order)
                   (proa_grad_opts){.create_graph = true, .allow_unused = true});
     proa_tensor *sum = NULL;
     for (int64_t i = 0; i < grads.count && !proa_error(); i++) {
-        if (grads.at[i] == proa_none || !(grads.at[i]->flags & PROA_T_GRAD)) continue; /* constant */
+        if (grads.at[i] == proa_none || !(grads.at[i]->flags & PROA_T_GRAD))
+            continue; /* independent of the inputs */
         proa_tensor *w = proa_full_like(grads.at[i], 0);
         if (!w) return NULL;
         for (int64_t k = 0; k < w->numel; k++) ((double *)(void *)w->data)[k] = draw(c);

@@ -24,7 +24,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char values[PROA_FLAG_COUNT][VALUE];   /* under the lock */
+static char values[PROA_FLAG_COUNT][VALUE];   /* the flags' texts; guarded by the lock */
 static atomic_llong numbers[PROA_FLAG_COUNT]; /* integer flag: its value; text flag: times set */
 static atomic_bool ready;
 atomic_bool proa__backends_narrowed, proa__choices_watched;

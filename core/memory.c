@@ -35,7 +35,7 @@ typedef struct block {
     char owner[PROA__HEAD_FREE - sizeof(void *)];
     uint32_t class;
     uint32_t unused;
-    size_t size; /* of the whole block */
+    size_t size; /* bytes of the whole block, head included */
 } block;
 _Static_assert(sizeof(block) == PROA__HEAD, "the head is one cache line");
 _Static_assert(sizeof(proa_storage) <= PROA__HEAD_FREE, "a storage fits into its block's head");
@@ -48,7 +48,7 @@ static struct {
     } bins[PROA__CLASSES];
     int64_t cached; /* bytes in bins */
     proa__thread *threads;
-    long long allocations, misses, frees; /* of threads that ended */
+    long long allocations, misses, frees; /* sums over threads that have ended */
     long long attempts_seen;              /* attempts up to the last call of proa_memory_fail_after */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -17,7 +17,7 @@ static struct {
     struct {
         void *base;
         size_t size;
-    } at[SLOTS]; /* oldest first */
+    } at[SLOTS]; /* cached blocks, the oldest first */
     size_t bytes, limit;
 } cache; /* the caller holds the memory lock */
 

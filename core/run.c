@@ -189,7 +189,7 @@ proa_meta proa_meta_of(const proa_tensor *t)
 
 /* State around a kernel call that must be undone or completed afterwards. */
 typedef struct staging {
-    void *args;              /* the struct the kernel sees */
+    void *args;              /* the args struct that the kernel gets */
     proa_tensor *copied[16]; /* contiguous copies of inputs, dropped afterwards */
     int n_copied;
 } staging;
@@ -239,7 +239,7 @@ static proa_status make_list(const proa_call *call, const proa_field *f, const p
     if (!list->at) return proa_error();
     for (; list->count < metas->count; list->count++) {
         const proa_meta *m = &metas->at[list->count];
-        if (has_unknown(m)) { /* sized by the kernel */
+        if (has_unknown(m)) { /* the kernel will size this list's entries */
             list->at[list->count] = NULL;
             continue;
         }

@@ -216,7 +216,7 @@ proa_tensor *proa_take(proa_tensor *t)
 proa_tensor *proa_return(proa_tensor *t)
 {
     proa__thread *me = proa__thread_self;
-    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* owned by others: unchanged */
+    if (!t || proa__absent(t) || !is_here(me, t)) return t; /* t is in no scope of this thread */
     if (me->depth == 0 || t->scope_slot - 1 < me->mark || t->is_return) return t;
     t->is_return = true;
     me->returns++;

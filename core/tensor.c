@@ -374,7 +374,7 @@ proa_status proa_copy_in(proa_tensor *t, const void *from, size_t bytes)
     PROA_TRY(proa__plain_to_write(t));
     proa__bump_version(t);
     if (bytes == 0) return PROA_OK;
-    void *memory = (void *)(uintptr_t)from; /* only read */
+    void *memory = (void *)(uintptr_t)from; /* from is only read through this pointer */
     if (!(t->flags & (PROA_T_STRIDED | PROA_T_DEVICE))) {
         memcpy(t->data, from, bytes);
         return PROA_OK;

@@ -63,7 +63,8 @@ static proa_status check_output(const proa_op *op, const proa_field *f, const pr
 {
     if (!t || t == proa_none || t->kind != PROA_DENSE || t->flags & (PROA_T_SYMBOLIC | PROA_T_STRIDED))
         return PROA_OK; /* strided outputs are views of tensors that were checked already */
-    proa_tensor *here = proa__copy_to((proa_tensor *)(uintptr_t)t, PROA_CPU); /* device tensor: copied */
+    proa_tensor *here =
+        proa__copy_to((proa_tensor *)(uintptr_t)t, PROA_CPU); /* on a device: a copy in host memory */
     if (!here || proa__plain(here) != PROA_OK) return proa_error();
     tally n = count_bad(here);
     if (here != t) proa_drop(here);

@@ -145,7 +145,8 @@ static proa_status step_aside(appending *at, proa_var *old)
     return PROA_OK;
 }
 
-/* Gives the variable that the op made for an output the output's name, in place of an earlier variable. */
+/* Gives the variable that the op made for an output the output's name, in place of an earlier variable;
+ * copies the result first if it is an input of the op. */
 static proa_status resolve(appending *at, const char *slot, const char *name)
 {
     proa_tensor *t = proa__no_name(name) ? NULL : proa__hash_map_find(&at->level.names, name);
@@ -155,8 +156,7 @@ static proa_status resolve(appending *at, const char *slot, const char *name)
     if (made == old) return PROA_OK;
     if (old && old->is_input)
         return proa_fail(PROA_ERR_UNSUPPORTED, "output %s names '%s', which is fed", slot, name);
-    if (made->serial <= at->last_serial ||
-        made->persistable) { /* the result is an input of the op: copy it */
+    if (made->serial <= at->last_serial || made->persistable) { /* the op returned a variable that existed */
         t = proa_assign(t);
         made = t ? proa__var_of(at->block, t, NULL, slot) : NULL;
         if (!made) return proa_error();

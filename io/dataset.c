@@ -108,7 +108,7 @@ proa_tensors proa_dataset_batch(proa_dataset *d, const int64_t *indices, int64_t
 
 typedef struct rows {
     int n;
-    proa_tensor *fields[PROA_SAMPLE_FIELDS]; /* kept, contiguous */
+    proa_tensor *fields[PROA_SAMPLE_FIELDS]; /* contiguous tensors; released with the dataset */
     proa_meta first;                         /* shape and dtype of one sample's field 0 as returned */
     double scale;
 } rows;

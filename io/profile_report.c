@@ -8,8 +8,7 @@
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-static _Thread_local proa_profile_order
-    order_of_sort; /* passed to the comparison function, as qsort has no context */
+static _Thread_local proa_profile_order order_of_sort; /* for the comparison function: qsort has no context */
 
 static double key(const proa_profile_row *r)
 {

@@ -161,7 +161,7 @@ static proa_status write_branch(proa_wire_writer *w, const proa_branch_args *a)
     PROA_TRY(put_plain(w, "cast", pred, mask));
     PROA_TRY(proa_wire_put_int(w, "in_dtype", PROA_WIRE_INT, proa__dtype_to_wire(PROA_BOOL)));
     PROA_TRY(proa_wire_put_int(w, "out_dtype", PROA_WIRE_INT, proa__dtype_to_wire(PROA_I32)));
-    PROA_TRY(proa_wire_put_int(w, "use_mkldnn", PROA_WIRE_BOOLEAN, 0)); /* jit.load asks for it */
+    PROA_TRY(proa_wire_put_int(w, "use_mkldnn", PROA_WIRE_BOOLEAN, 0)); /* jit.load of Paddle requires it */
     for (int64_t i = 0; i < a->out.count; i++) {
         if (proa__absent(a->out.at[i])) continue;
         PROA_TRY(proa_wire_op(w, "select_input"));

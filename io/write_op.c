@@ -114,7 +114,7 @@ static proa_status put_tensors(proa_wire_writer *w, bool input, const char *slot
 
 static proa_status writer_put_input(proa_wire_writer *w, const char *slot, proa_tensor *t)
 {
-    if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* an empty slot */
+    if (t == PROA_NONE) return proa__put_slot(w, true, slot, NULL, 0); /* writes the slot without names */
     return put_tensors(w, true, slot, &t, 1);
 }
 

@@ -19,13 +19,13 @@ static atomic_int threads;
 /* Guarded by the lock from here on. */
 static proa_profile_row *rows;
 static int32_t n_rows, rows_capacity;
-static int32_t *slots; /* rows by name: open addressing; −1: free */
+static int32_t *slots; /* row numbers by subject: open addressing; −1: free */
 static size_t n_slots;
 static proa__profile_event *events;
 static int64_t n_events, events_capacity, lost;
 static int64_t length; /* nanoseconds from start to stop of the last recording */
 
-/* This thread's number, and the time that nested calls of the running call have taken. */
+/* This thread's number in events, and the nanoseconds that calls nested in the running call have taken. */
 static PROA__TLS int my_number;
 static PROA__TLS int64_t inner;
 

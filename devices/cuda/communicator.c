@@ -10,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { GRACE = 100 /* checks after NCCL lost a rank: by then the caller's names it */ };
+enum {
+    GRACE = 100 /* calls of the caller's check, 10 ms apart, after NCCL lost a rank */
+};
 
 typedef struct communicator {
     cuda_context *c;
@@ -299,6 +301,6 @@ PROA_API const proa_communicators *proa_communicators_entry(const proa_device_ta
 
 const proa_communicators *proa_communicators_entry(const proa_device_table *device)
 {
-    (void)device; /* all GPUs have the same */
+    (void)device; /* one table serves all GPUs */
     return &communicators;
 }

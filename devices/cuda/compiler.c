@@ -55,7 +55,8 @@ static void find(void)
         snprintf(why_not, sizeof why_not, "NVRTC cannot be loaded: %s", text ? text : "unknown reason");
         return;
     }
-    /* A function pointer is not converted from an object's (ISO C), but copied. */
+    /* ISO C has no conversion from an object pointer to a function pointer, so the pointer's bytes are
+     * copied. */
     void *p;
 #define PROA_X(f)                                                                            \
     p = dlsym(library, "nvrtc" #f);                                                          \
@@ -76,7 +77,7 @@ const char *cuda_compiler(const char **why)
     return why_not[0] ? NULL : name;
 }
 
-/* What NVRTC has of its own instead of the C library's headers. */
+/* Stand-ins for headers of the C library: NVRTC finds none, but declares the functions itself. */
 static const cuda_header stand_ins[] = {
     {"stdint.h",
      "#pragma once\n"
@@ -105,8 +106,8 @@ static void put_log(program p, char *why, size_t capacity)
     free(log);
 }
 
-/* The GPU's own code; where this NVRTC does not know the GPU yet, the newest one's text that it knows, which
- * the driver translates. */
+/* True if NVRTC compiles to machine code for `arch`. False: *newest is the newest architecture below it that
+ * NVRTC knows, whose PTX the driver translates. */
 static bool is_known(int arch, int *newest)
 {
     int n = 0, archs[64];

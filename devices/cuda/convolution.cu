@@ -91,8 +91,8 @@ int type_of(int64_t dtype)
                                : CUDA_DNN_BFLOAT16;
 }
 
-/* Sizes n, channels and the last `dims` spatial sizes, and strides of a contiguous tensor, in cuDNN's
- * form. */
+/* Fills size and stride, in elements, of a contiguous tensor [n, channels, the last `dims` of spatial] for
+ * cuDNN. */
 void list(const problem *p, int64_t n, int64_t channels, const int64_t *spatial, int *size, int *stride)
 {
     int dims = (int)p->dims, step = 1;
@@ -175,7 +175,7 @@ int choose(convolutions *all, plan *p)
             continue;
         p->algorithm = one->algorithm;
         p->workspace = one->memory;
-        /* Keeps FMA if it was requested: the heuristic's answer "default" would allow TF32. */
+        /* The descriptor keeps FMA if it was requested: the heuristic's answer "default" would allow TF32. */
         return asked == CUDA_DNN_FMA_MATH ? CUDA_DNN_OK : f->SetConvolutionMathType(p->conv, one->math);
     }
     return CUDA_DNN_OK;

@@ -49,7 +49,8 @@ static void find(void)
         snprintf(why_not, sizeof why_not, "cuDNN 9 cannot be loaded: %s", text ? text : "unknown reason");
         return;
     }
-    /* A function pointer is not converted from an object's (ISO C), but copied. */
+    /* ISO C has no conversion from an object pointer to a function pointer, so the pointer's bytes are
+     * copied. */
     void *p;
 #define PROA_X(name)                                                                              \
     p = dlsym(library, "cudnn" #name);                                                            \

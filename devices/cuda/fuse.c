@@ -132,7 +132,7 @@ static const char *c_type(proa_dtype d)
     return d == PROA_F16 ? "cuda_f16" : d == PROA_BF16 ? "cuda_bf16" : d == PROA_F32 ? "float" : "double";
 }
 
-/* Outputs, then inputs: `FUSED_OF(o, X)` a line, for who walks over them. */
+/* Writes the chain's member `each`, which calls f.operand<dtype>(i) for its outputs, then its inputs. */
 static void put_operands(text *t, const proa_steps *s, const proa_dtype *made, const proa_dtype *dtypes,
                          int n_inputs)
 {

@@ -16,7 +16,7 @@ struct gemm_key {
     int dtype, transpose_x, transpose_y, epilogue, biased, has_aux, tf32, adds, align_x, align_y, align_out;
 };
 
-/* A problem's descriptors. */
+/* cuBLASLt's descriptors of one product: operation, matrices, preferences for the algorithm. */
 struct problem {
     cublasLtMatmulDesc_t what = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
@@ -125,7 +125,7 @@ cublasStatus_t set_pointers(problem *p, const cuda_gemm *g)
     return s;
 }
 
-/* Alignment of an address in bytes; the library assumes 256 by default. */
+/* Alignment of an address in bytes, at most 256, which the library assumes by default; 256 for NULL. */
 int alignment(const void *p)
 {
     uintptr_t at = (uintptr_t)p, low = at & (~at + 1);

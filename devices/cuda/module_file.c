@@ -32,7 +32,7 @@ static bool folder(char *to, size_t capacity, bool make)
         if (*p && *p != '/') continue;
         char was = *p;
         *p = 0;
-        (void)mkdir(to, 0700); /* it may be there */
+        (void)mkdir(to, 0700); /* the folder may exist */
         *p = was;
         if (!was) break;
     }
@@ -50,7 +50,7 @@ static bool file_of(const char *key, char *to, size_t capacity, bool make)
     return n > 0 && (size_t)n < capacity - at;
 }
 
-/* All `bytes` of a file. */
+/* Reads exactly `bytes` bytes of a file; false after an error or if it ends before. */
 static bool read_all(int file, char *to, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {

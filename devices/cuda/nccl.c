@@ -52,7 +52,8 @@ static void find(void)
         snprintf(why_not, sizeof why_not, "NCCL 2 cannot be loaded: %s", text ? text : "unknown reason");
         return;
     }
-    /* A function pointer is not converted from an object's (ISO C), but copied. */
+    /* ISO C has no conversion from an object pointer to a function pointer, so the pointer's bytes are
+     * copied. */
     void *p;
 #define PROA_X(name)                                                                                       \
     p = dlsym(library, "nccl" #name);                                                                      \

@@ -77,7 +77,7 @@ static pthread_mutex_t *take_hold(cuda_context *c)
 static void begin(void *context, const proa_op *op)
 {
     cuda_context *c = context;
-    if (op) pthread_mutex_lock(&c->lock); /* until it is called with NULL */
+    if (op) pthread_mutex_lock(&c->lock); /* held until begin(NULL), after the kernel */
     c->running = op;
     if (!op) {
         pthread_mutex_unlock(&c->lock);
@@ -358,8 +358,8 @@ static const char *describe(void *context)
     return c->text;
 }
 
-/* waits, launches, replays, communications, strided_copies, sent, driver_allocations, kernels_*: how often so
- * far, for tests and for who looks for a sync. */
+/* Sets *value to a property of the GPU, or to a count since start (waits to kernels_*), for tests and to find
+ * synchronization; 0: there is no such property. */
 static int property(void *context, const char *name, int64_t *value)
 {
     const cuda_context *c = context;

@@ -113,14 +113,14 @@ template <class K> static proa_status sort_short(cuda_context *c, cuda_order *o)
 
 enum {
     RADIX_BITS = 8,
-    RADIX_DIGITS = 1 << RADIX_BITS, /* one a thread of a block */
+    RADIX_DIGITS = 1 << RADIX_BITS, /* one digit a thread of a block */
     RADIX_EACH = 8,
     RADIX_TILE = CUDA_BLOCK * RADIX_EACH,
     RADIX_WARPS = CUDA_BLOCK / 32
 };
 
 struct radix_pass {
-    int64_t lines, length, tiles; /* tiles a line */
+    int64_t lines, length, tiles; /* tiles: tiles of a line */
     int shift;
 };
 
@@ -161,8 +161,9 @@ CUDA_FN void radix_rank(const K *key, const bool *real, int shift, unsigned (*co
     }
 }
 
-/* starts: the scanned counts. Keys are brought into order within the tile first, so that neighbors are
- * written to neighboring places. from_place NULL: places are the items' own. */
+/* Moves items to their ranks in the order of the pass's digit. starts: the scanned counts. Keys are brought
+ * into order within the tile first, so that neighbors are written to neighboring places. from_place NULL: an
+ * item's place is its index. */
 template <class K, class P>
 __global__ void radix_move_kernel(radix_pass r, const int64_t *starts, const K *from_key, K *to_key,
                                   const P *from_place, P *to_place)

@@ -319,7 +319,7 @@ static bool fill(PyObject *obj, proa_dtype dtype, char **at)
 static proa_tensor *from_numbers(PyObject *data, const py_nest *n, proa_dtype dtype)
 {
     proa_dtype made = n->dtype == PROA_F32 ? PROA_F64 : n->dtype == PROA_C64 ? PROA_C128 : n->dtype;
-    if (made == PROA_NODTYPE) made = PROA_F64; /* no numbers at all */
+    if (made == PROA_NODTYPE) made = PROA_F64; /* the list is empty: the default floating dtype */
     proa_ints shape = {n->ndim, n->shape, NULL, NULL};
     PROA__ON_CPU;
     proa_tensor *t = proa_empty(shape, made);
@@ -413,7 +413,8 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *devi
         t = dtype && dtype != (proa_dtype)t->dtype ? proa_cast(t, dtype) : proa_assign(t);
         return t && device ? proa_to_device(t, device) : t;
     }
-    proa_program *open = proa_program_current() ? proa_program_open(NULL) : NULL; /* data, not ops */
+    proa_program *open =
+        proa_program_current() ? proa_program_open(NULL) : NULL; /* not as ops of the program */
     proa_tensor *t = from_data(data, dtype);
     if (open) proa_program_open(open);
     return t ? proa_to_device(t, device ? device : proa_get_device()) : NULL;
@@ -455,7 +456,7 @@ typedef struct dl_tensor {
         uint8_t code, bits;
         uint16_t lanes;
     } dtype;
-    int64_t *shape, *strides; /* in elements; NULL: row-major */
+    int64_t *shape, *strides; /* strides in elements, NULL: row-major */
     uint64_t byte_offset;
 } dl_tensor;
 

@@ -62,7 +62,7 @@ static void put_op(void)
         put("\n  op: ");
         put((*mine)->name);
     } else if (installer_runs && installer_runs != mine &&
-               *installer_runs) { /* an OpenMP thread of a kernel */
+               *installer_runs) { /* a worker or OpenMP thread: the op that its caller runs */
         put("\n  op: ");
         put((*installer_runs)->name);
         put(" (on the main thread)");
@@ -111,7 +111,7 @@ static bool use_own_stack(void)
 {
     stack_t now;
     if (sigaltstack(NULL, &now) != 0) return false;
-    if (!(now.ss_flags & SS_DISABLE)) return true; /* faulthandler's will do */
+    if (!(now.ss_flags & SS_DISABLE)) return true; /* faulthandler has installed an alternate stack */
     stack_t ours = {.ss_sp = own_stack, .ss_size = sizeof own_stack};
     return sigaltstack(&ours, NULL) == 0;
 }

@@ -134,7 +134,8 @@ static proa_status put(const void *data, size_t bytes, void *context)
     return PROA_OK;
 }
 
-/* encode(program, plain) → the program as bytes of a .pdmodel */
+/* encode(program, plain) → the program as bytes of a .pdmodel; plain: without the feed, fetch and scale ops
+ * of a model for inference. */
 static PyObject *encode(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -118,7 +118,7 @@ static PyObject *dim_compare(PyObject *a, PyObject *b, int how)
 static PyObject *dim_refused(PyObject *self)
 {
     PyObject *result = ask("refuse_number", self, Py_None);
-    Py_XDECREF(result); /* in case it did not raise */
+    Py_XDECREF(result); /* an op's result, if the conversion did not raise */
     return NULL;
 }
 

@@ -99,8 +99,8 @@ static PyObject *group_end(PyObject *module, PyObject *handle)
     Py_RETURN_NONE;
 }
 
-/* average_gradients(program, gradients, group, bucket_bytes, owners): adds all-reduces of gradients to a
- * program, or with owners, ranks of the group, reductions to these. */
+/* average_gradients(program, gradients, group, bucket_bytes, owners=None): adds all-reduces of gradients to a
+ * program; owners, one rank of the group a gradient: reductions to these ranks instead. */
 static PyObject *average_gradients(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -152,8 +152,8 @@ static bool optional_counts(PyObject *obj, const char *what, int size, const int
     return true;
 }
 
-/* communicate(kind, group, in, out, op, peer, in_counts, out_counts, later): runs a collective or message.
- * Returns None, or with `later` a task to wait for */
+/* communicate(kind, group, in, out, op, peer, in_counts, out_counts, later): runs a collective or message of
+ * proa_message_kind and waits. Returns None; with `later`, at once, a task for task_wait. */
 static PyObject *communicate(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -4,7 +4,7 @@
 
 #define WIDTH 96 /* columns of a line */
 
-/* The description, wrapped to lines. */
+/* New string: the description, its lines broken at blanks before WIDTH columns. */
 static PyObject *wrapped(const char *text)
 {
     size_t n = strlen(text), start = 0, blank = 0;

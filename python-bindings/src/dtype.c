@@ -6,8 +6,8 @@
 
 typedef struct py_dtype {
     PyObject_HEAD proa_dtype dtype; /* PROA_NODTYPE: a kind of variable */
-    const char *name;               /* of Paddle's enum */
-    int number;                     /* in model files */
+    const char *name;               /* name in Paddle's enum, "FP32" */
+    int number;                     /* VarType number in model files */
 } py_dtype;
 
 /* Members and interned names by dtype, filled by py_add_dtypes; alive as long as the process. */

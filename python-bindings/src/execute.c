@@ -8,7 +8,7 @@
 
 typedef struct py_executor {
     PyObject_HEAD proa_executor *executor;
-    bool busy; /* a thread runs it without the GIL */
+    bool busy; /* a thread is in run() without the GIL: a second run raises */
 } py_executor;
 
 static void executor_dealloc(PyObject *self)

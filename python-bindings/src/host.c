@@ -117,7 +117,7 @@ static proa_status host_vjp(const void *args, void *grads)
     long backward = entry ? PyLong_AsLong(PyTuple_GET_ITEM(entry, 1)) : -1;
     const char *how = entry ? PyBytes_AsString(PyTuple_GET_ITEM(entry, 2)) : NULL;
     PyGILState_Release(lock);
-    if (backward < 0 || !how || !g->want_x) return PROA_OK; /* no gradient */
+    if (backward < 0 || !how || !g->want_x) return PROA_OK; /* no input wants a gradient */
     size_t n = (size_t)(a->x.count + g->d_out.count);
     host_args b = {.id = backward};
     b.x.at = proa_scope_alloc((n + 1) * sizeof *b.x.at);

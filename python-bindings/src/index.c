@@ -237,7 +237,7 @@ static int covers(PyObject *item)
     if (item == Py_None || item == Py_Ellipsis) return 0;
     if (py_is_tensor(item) && py_tensor_of(item)->dtype == PROA_BOOL) return py_tensor_of(item)->ndim;
     if (!PyObject_CheckBuffer(item)) return 1;
-    Py_buffer view; /* a NumPy mask */
+    Py_buffer view; /* the buffer of a NumPy mask */
     if (PyObject_GetBuffer(item, &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) return PyErr_Clear(), 1;
     int n = view.format && !strcmp(view.format, "?") ? view.ndim : 1;
     PyBuffer_Release(&view);
@@ -294,7 +294,7 @@ static proa_tensor *basic(proa_tensor *x, const py_key *k)
 typedef struct py_gather {
     int64_t perm[PROA_MAX_DIMS];
     int n, first;      /* axes with arrays; position in the result of the axes for them */
-    bool moved;        /* perm is no identity */
+    bool moved;        /* perm moves some axis */
     proa_tensor *mask; /* the only array, if it is a mask; else NULL */
 } py_gather;
 

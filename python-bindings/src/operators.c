@@ -47,7 +47,7 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
         made = number_like(v, self);
         self = raise_to(self, made);
     } else if (!PyErr_Occurred() && PyObject_CheckBuffer(other) && !PyBytes_Check(other)) {
-        made = py_to_new_tensor(other, PROA_NODTYPE, proa_device_of(self)); /* a NumPy array */
+        made = py_to_new_tensor(other, PROA_NODTYPE, proa_device_of(self)); /* other is array-like */
     } else {
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -59,7 +59,7 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
 static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
 {
     PROA_SCOPED;
-    if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* the hot case first */
+    if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* two Tensors, most often */
         return py_wrap_new(call(fn, py_tensor_of(a), py_tensor_of(b)));
     proa_tensor *x, *y;
     int found = operands(a, b, &x, &y);

@@ -8,7 +8,7 @@
 typedef struct py_program {
     PyObject_HEAD proa_program *program;
     PyObject *owner;         /* owned: the object that frees the program; NULL: this object does */
-    proa_executor *executor; /* of run(), made at first use */
+    proa_executor *executor; /* of Program.run, made at its first call */
     uint64_t version;        /* of the program that `executor` was made for */
 } py_program;
 

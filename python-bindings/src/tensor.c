@@ -306,7 +306,7 @@ static PyObject *get_is_symbolic(PyObject *self, void *closure)
     return PyBool_FromLong(proa_is_symbolic(py_tensor_of(self)));
 }
 
-/* Axes in reverse order. */
+/* The attribute T: the tensor transposed, its axes in reverse order. */
 static PyObject *get_transposed(PyObject *self, void *closure)
 {
     (void)closure;
@@ -660,7 +660,7 @@ static PyMemberDef tensor_members[] = {
 
 static int tensor_init(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    (void)self, (void)args, (void)keywords; /* tensor_new did it */
+    (void)self, (void)args, (void)keywords; /* tensor_new has initialized the object */
     return 0;
 }
 
