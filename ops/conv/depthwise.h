@@ -22,7 +22,8 @@ typedef struct depthwise {
     int64_t left, right;           /* pixels [left, right) of an output row read no padding left or right */
 } depthwise;
 
-/* Taps [y0, y1) × [x0, x1) of results that start at the channel of x and out. */
+/* A run of adjacent output pixels, and the taps [y0, y1) × [x0, x1) of the filter that are inside the image
+ * for all of them. */
 typedef struct depthwise_window {
     const float *x; /* input pixel of the first output pixel's tap (0, 0) */
     int64_t y0, y1, x0, x1;
@@ -30,7 +31,8 @@ typedef struct depthwise_window {
     int64_t pixel;  /* number of the first output pixel from `out` */
 } depthwise_window;
 
-/* Operands of the innermost loop, all in registers: stores of vectors may alias anything in memory. */
+/* Operands of the innermost loop, passed by value so that they stay in registers: in memory, stores of
+ * vectors might alias them. */
 typedef struct depthwise_steps {
     const float *x, *taps, *bias, *residual;
     float *out;
@@ -84,7 +86,8 @@ static inline __attribute__((always_inline)) void depthwise_vector(const depthwi
     depthwise_end(&s, n, sum, 0);
 }
 
-/* The same of two lines of results, `side` taps a side and distance 1: what they both read is read once. */
+/* One vector of channels of n adjacent pixels in two output rows, for a side × side filter with stride and
+ * dilation 1: input rows that both use are read once. */
 static inline __attribute__((always_inline)) void depthwise_two(const depthwise_steps s, const int n,
                                                                 const int side)
 {
@@ -117,7 +120,8 @@ static inline __attribute__((always_inline)) depthwise_steps depthwise_at(depthw
     return s;
 }
 
-/* The window's channels, of one or two lines of results; the last vector may meet the one before. */
+/* Computes a window for channels [c0, c1), in one or two output rows; the last vector of channels may overlap
+ * the one before it. */
 static inline __attribute__((always_inline)) void depthwise_tile(const depthwise *w,
                                                                  const depthwise_window *v, const int lines,
                                                                  const int n, const int side,
@@ -161,7 +165,8 @@ DEPTHWISE_TILES(depthwise_3_2, 1, 3, 2)
 DEPTHWISE_TILES(depthwise_5_1, 1, 5, 1)
 DEPTHWISE_TILES(depthwise_any, 1, 0, w->g->stride[2])
 
-/* Kernel and stride that tiles are made for; the last takes any, and windows that do not lie inside. */
+/* Register tiles by filter side and stride; _TWO computes two output rows. ANY takes every filter, and
+ * windows that reach into the padding. */
 enum { DEPTHWISE_3_1, DEPTHWISE_3_1_TWO, DEPTHWISE_3_2, DEPTHWISE_5_1, DEPTHWISE_ANY, DEPTHWISE_KINDS };
 #define DEPTHWISE_ROW(name)                    \
     {                                          \
@@ -190,7 +195,8 @@ static inline void depthwise_clip(int64_t at, int64_t size, int64_t taps, int64_
     if (*to < *from) *to = *from;
 }
 
-/* One line of results, or two that read no padding above or below. */
+/* Computes channels [c0, c1) of one output row, or of two rows whose filters read no padding above or
+ * below. */
 static inline void depthwise_lines(const depthwise *w, int64_t row, int64_t lines, int64_t c0, int64_t c1)
 {
     const conv_geometry *g = w->g;
@@ -227,7 +233,8 @@ static inline int64_t depthwise_together(const conv_geometry *g, int64_t row, in
     return two ? 2 : 1;
 }
 
-/* A few channels at a time: the lines of the input that a result reads stay in the first-level cache. */
+/* Output rows [begin, end), counted over all images, one block of channels after the other, so that the input
+ * rows that a result reads stay in the L1 cache. */
 static inline void depthwise_range(int64_t begin, int64_t end, void *context)
 {
     const depthwise *w = context;
@@ -244,7 +251,8 @@ static inline void depthwise_range(int64_t begin, int64_t end, void *context)
         packed_activate(w->out + (begin - w->first_row) * size, 0, 1, (end - begin) * size, &w->tail);
 }
 
-/* The filter [channel, 1, tap] as [tap][channel]; NULL: no memory. */
+/* The filter [channel, 1, tap] as [tap][channel], in the state's memory and reused while the weight is the
+ * same; NULL: no memory. */
 static inline const float *depthwise_taps(packed_state *s, const proa_tensor *weight, const conv_geometry *g)
 {
     int64_t channels = g->out_channels, taps = g->kernel[1] * g->kernel[2];

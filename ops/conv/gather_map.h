@@ -115,8 +115,9 @@ static inline __attribute__((always_inline)) void gather_transpose(gather_lane *
 #undef PAIRS_SWAP
 }
 
-/* Operands of one vector of columns. Block b of 16 channels on the other side is at from + b · from_step as
- * [pixel][channel][row], its filter block at w + b · step; `blocks` remain to be added. */
+/* Operands of one vector of columns. Block b of 16 channels on the other side (input, in dgrad output) is at
+ * from + b · from_step as [pixel][channel][row], its filter block at w + b · step; `blocks` are still to be
+ * added. */
 typedef struct gather_operands {
     const float *w, *from;
     int64_t step, from_step, row, blocks;

@@ -55,7 +55,8 @@ static inline __attribute__((always_inline)) void low_output_put(float *to, cons
 #endif
 }
 
-/* Two vectors of places at `x`, of `os` channels from o on, of which `n` places are kept. */
+/* Two vectors of adjacent output pixels, whose inputs start at x, for `os` output channels from o on; stores
+ * the first n pixels. */
 static inline __attribute__((always_inline)) void low_output_places(const low_output_job *f, const int os,
                                                                     int64_t o, const float *x, int64_t n,
                                                                     float *to)

@@ -231,7 +231,8 @@ PROA_KERNEL_BLOCKED(conv_transpose_onednn, conv1d_transpose, transpose_prepare, 
 
 /* ---- convolutions with an epilogue ---- */
 
-/* A result that lies channels-last is computed so: no operand but the filter needs another form then. */
+/* A channels-last result is computed channels-last, from a channels-last input: only the filter is
+ * reordered. */
 static bool fused_desc(const conv_task *t, proa__dnnl_build *b)
 {
     if (!t->g->channels_last) return forward_desc(t, dnnl_forward_inference, b->attr, &b->desc);

@@ -60,7 +60,8 @@ typedef struct winograd_kind {
     void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
 } winograd_kind;
 
-/* One of them: its depth, and where its rows, `ld` floats apart, and a panel's filter start. */
+/* A sum: its depth, and offsets in floats of its first row in a chunk's points (rows are `ld` floats apart)
+ * and in a panel's filter. */
 typedef struct winograd_sum {
     int64_t depth, ld, from, filter;
 } winograd_sum;
@@ -123,7 +124,8 @@ static inline __attribute__((always_inline)) void winograd_filter(const packed_v
     }
 }
 
-/* The same for other tiles: what G makes of a side's taps, `step` vectors apart. */
+/* A filter transform for other tile sizes, given by its one-dimensional transform: `of` makes a side's points
+ * of its taps, `step` vectors apart. */
 struct winograd_set; /* winograd_points.h */
 typedef void (*winograd_side_fn)(const struct winograd_set *set, const packed_vector *from, const int step,
                                  packed_vector *to);

@@ -44,7 +44,8 @@ static inline packed_vector phases_place(__m256 even, __m256 odd, __m512i order)
                                                  _mm512_zextps256_ps512(odd));
 }
 
-/* A bit for each float of a pair of pixels, from float `first` of a line on, that lies on the line. */
+/* Mask of the `two` floats from `first` on that are in [0, length): the part of a pixel pair inside its
+ * row. */
 static inline __mmask8 phases_inside(int64_t first, int64_t two, int64_t length)
 {
     uint32_t bits = 0;
@@ -52,7 +53,8 @@ static inline __mmask8 phases_inside(int64_t first, int64_t two, int64_t length)
     return (__mmask8)bits;
 }
 
-/* The points of what one tile reads: 6 × 6 places of the phases' images, two pixels by two each. */
+/* Writes a tile's points as row `row` of the sums: 6×6 pixels of each of the four phases, read as pixel pairs
+ * from two image rows. */
 static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, float *v)
 {
     const winograd_map *m = &w->from;

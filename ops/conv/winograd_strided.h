@@ -1,11 +1,10 @@
-/* 3×3 convolutions with stride 2 over tiles of 2×2 results, for filters that never change. Along a side the
- * results are y0 = d0·g0 + d1·g1 + d2·g2 and y1 = d2·g0 + d3·g1 + d4·g2. Of them d1 and d3 meet g1 alone; the
- * rest is F(2, 2) of winograd.h's paper, three products instead of four: with
- *     A = (d0 − d2)·g0 + d1·g1,   B = d2·(g0 + g2),   C = (d4 − d2)·g2 + d3·g1
- * y0 = A + B and y1 = B + C. Of both sides that takes 25 products a channel instead of 36 (the phases of
- * Huang et al., "DWM: A Decomposable Winograd Method for Convolution Acceleration", 2020), and what A and C
- * add up lies side by side, one product twice or four times as deep. For kernel files; may use core and
- * helpers of ops/; everything is static. */
+/* 3×3 convolutions with stride 2 and constant filters over tiles of 2×2 results. Along a side the results are
+ * y0 = d0·g0 + d1·g1 + d2·g2 and y1 = d2·g0 + d3·g1 + d4·g2. Only g1 multiplies d1 and d3; the rest is F(2,
+ * 2) of winograd.h's paper, three products instead of four: with A = (d0 − d2)·g0 + d1·g1, B = d2·(g0 + g2)
+ * and C = (d4 − d2)·g2 + d3·g1, y0 = A + B and y1 = B + C. Over both sides that takes 25 products a channel
+ * instead of 36 (the phases of Huang et al., "DWM: A Decomposable Winograd Method for Convolution
+ * Acceleration", 2020). The terms of A and of C are adjacent in memory, so that each sum is one product of
+ * twice or four times the depth. For kernel files; may use core and helpers of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_WINOGRAD_STRIDED_H
 #define PROA_OPS_CONV_WINOGRAD_STRIDED_H
 

@@ -29,7 +29,8 @@ static inline side_row side_larger(side_row v, side_row value, side_mask *larger
     return (side_row)((*larger & (side_mask)v) | (~*larger & (side_mask)value));
 }
 
-/* The largest of four windows, of which `a` and `b` are the two rows; later[k]: place k + 1 was larger. */
+/* Maxima of four adjacent 2×2 windows, whose rows start at a and b; later[k]: lanes in which element k + 1 of
+ * the window exceeds those before it. */
 static inline side_row side_largest(const float *a, const float *b, side_mask *later)
 {
     side_row a0 = *(const side_row *)a, a1 = *(const side_row *)(a + SIDE_LANES);
@@ -66,7 +67,8 @@ static inline float side_one(const float *a, const float *b, const float *d_out,
     return value;
 }
 
-/* A row of n windows; the last four may overlap those before them, which writes the same again. */
+/* Maxima of a row of n windows; the last vector may overlap the one before and write the same values
+ * again. */
 static void side_row_forward(const float *a, const float *b, int64_t n, float *out)
 {
     side_mask later[3];

@@ -5,7 +5,8 @@
 
 #include "ops/ints.h"
 
-/* cross's axis: the one given, or for 9 the first of length 3. INVALID_ARGUMENT unless there may be one. */
+/* Sets *axis of cross: `given`, or for 9 (Paddle's default) the first axis of length 3, in a program else one
+ * of unknown length. INVALID_ARGUMENT if its length is known and not 3. */
 proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis);
 
 /* Shapes of kron's operands, the shorter one with leading ones, and of its result. */

@@ -97,7 +97,8 @@ static void double_steps(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Start of the numbers: reserved from the thread's generator, or the beginning of the given seed's. */
+/* Start of `blocks` Philox blocks: reserved from the thread's generator, or with a seed other than 0 the
+ * start of that seed's stream. */
 static proa_rng_state reserve(int64_t seed, uint64_t blocks)
 {
     if (seed) return (proa_rng_state){(uint64_t)seed, 0};

@@ -123,7 +123,8 @@ PROA__BOTH double random_uniform_at(proa_rng_state at, uint64_t i)
 
 /* ---- poisson ------------------------------------------------------------------------------ */
 
-/* An element's own: 32 uniform numbers, 16 tries of which about one in ten fails. */
+/* Philox blocks reserved for each element: 32 uniform numbers, for 16 tries, of which about one in ten is
+ * rejected. */
 enum { RANDOM_POISSON_BLOCKS = 16 };
 
 /* Small means: the first count whose distribution function exceeds u. */

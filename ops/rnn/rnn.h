@@ -8,7 +8,8 @@
 #include "ops/rnn/sizes.h"
 #include "kernels/rowwise.h"
 
-/* The hidden size: weights are parameters and know it even where the states' shape is only computed. */
+/* The hidden size: h's last dim, or, while that is unknown (a program whose states have computed shapes), the
+ * width of the recurrent weights. */
 static inline int64_t rnn_hidden(const proa_tensor *h, proa_tensors weights)
 {
     if (h->shape[2] >= 0 || weights.count < 2 || weights.at[1]->ndim != 2) return h->shape[2];

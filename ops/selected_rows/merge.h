@@ -42,7 +42,8 @@ static inline void rows_merge_sort(const int64_t *row, int64_t n, int64_t *order
     if (from != order) memcpy(order, from, (size_t)n * sizeof *order);
 }
 
-/* For a dense gradient there is nothing to free. For SelectedRows rows_merge_end frees the result. */
+/* Indexes a SelectedRows gradient by row; rows_merge_end frees the result. For a dense gradient m->t is NULL
+ * and there is nothing to free. */
 static inline proa_status rows_merge_begin(const proa_tensor *grad, rows_merge *m)
 {
     *m = (rows_merge){0};

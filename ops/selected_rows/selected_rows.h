@@ -5,7 +5,8 @@
 
 #include <proa/core.h>
 
-/* proa_rows_add; with `reuse` the result may be a itself, written in place. */
+/* proa_rows_add (a + b, each dense or SelectedRows); with `reuse` a dense a may be written in place and
+ * returned. */
 proa_tensor *proa__rows_add(proa_tensor *a, proa_tensor *b, bool reuse);
 
 #endif

@@ -14,8 +14,9 @@
 
 enum { TAPS_MAX = 4 };
 
-/* For arithmetic type T: the step of an axis, in / out, or 1 / scale if `factor` is not 0; and Keys' cubic
- * kernel at distance t from the second of four taps. */
+/* Per arithmetic type T: the step between source positions, (in − 1) / (out − 1) with align_corners, else 1 /
+ * factor if a scale factor (> 0) was given, else in / out; and Keys' cubic kernel at distance t from the
+ * second of four taps. */
 #define T float
 #define STEP taps_step
 #define CUBIC taps_cubic

@@ -22,7 +22,8 @@ typedef struct vision_resize {
     ((vision_resize){WHO, &(a)->size, &(a)->scale, (a)->mode, (a)->align_corners, (a)->align_mode, \
                      (a)->data_format})
 
-/* Computes out's shape for x's `shape`; a dim is −1 if it is known only at run time. */
+/* Computes out's shape (ndim dims) from x's `shape`; a dim is −1 if it is known only at run time.
+ * INVALID_ARGUMENT naming r->who. */
 proa_status proa__resized(const vision_resize *r, int ndim, const int64_t *shape, int64_t *out);
 
 /* Windows of unfold and fold over images of size in[2]: out[2] windows per dim. */

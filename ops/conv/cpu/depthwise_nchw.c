@@ -6,10 +6,13 @@
 #include "kernels/nontemporal.h"
 #include "ops/reduce/simd_extremes.h"
 
-/* TAPS: of a 3 × 3 filter; taken at a time. COLUMNS: results of a row made together. */
+/* TAPS: filter taps that wgrad sums in one pass, all of a 3×3 filter. ROWS: output rows that a 3×3 filter
+ * computes together. COLUMNS: vectors of an output row that other filters compute together. STRIP_BYTES:
+ * scratch of a strip, half of a typical L1+L2 working set. MIN: multiply-adds worth a thread. */
 enum { TAPS = 9, ROWS = 4, COLUMNS = 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
 
-/* One direction's job. A strip: `rows` rows of the result, or for the filter of what comes from above. */
+/* One call. The result is computed in strips of `rows` rows; wgrad takes strips of d_out's rows. Dgrad is a
+ * stride-1 convolution of d_out with the flipped filter and zeros between d_out's pixels. */
 typedef struct planes {
     const float *x, *weight, *bias; /* x: d_out in dgrad */
     const float *d;                 /* d_out in wgrad */
@@ -31,7 +34,8 @@ static bool is_square(const planes *w)
 
 static int64_t simd_up(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
-/* Copies phase `phase` of the row `from` to a row of scratch; the padding around it is zero already. */
+/* Copies columns `phase`, `phase` + stride, … of a padded image row to a row of scratch; `from` is the row
+ * without padding, whose zeros are in scratch already. */
 static void fill_row(const planes *w, const float *from, int64_t phase, float *to)
 {
     int64_t step = w->stride[1], at = phase - w->left; /* first column of x to copy */
@@ -48,8 +52,9 @@ static void fill_row(const planes *w, const float *from, int64_t phase, float *t
         for (int64_t k = skip; k < n; k++) to[k] = from[at + step * k];
 }
 
-/* Scratch for rows [y0, y0 + n) of results: [phase down][phase across][row][column]. `clean`: rows outside
- * the image are zero already, as all else that is never written. */
+/* Fills scratch, [row phase][column phase][row][column], with the input rows that output rows [y0, y0 + n)
+ * read. `clean`: rows outside the image need no zeros, because scratch was cleared and never written
+ * there. */
 static void fill(const planes *w, const float *plane, int64_t y0, int64_t n, bool clean, float *to)
 {
     int64_t more = (w->side[0] - 1) / w->stride[0], rows = w->rows + more;

@@ -49,7 +49,8 @@ static void product_of(const packed_product *all, const float *a, float *c, cons
     packed_part(&w, 0, m, 0, packed_panels(w.n), &none);
 }
 
-/* Brings lines [from, to) of an image into l->wide; those that are there already are moved. */
+/* Computes expanded rows [from, to) of an image into l->wide; rows that the previous strip left there are
+ * moved to the front instead. */
 static void expand_lines(const inverted *w, inverted_lines *l, int64_t image, int64_t from, int64_t to)
 {
     const conv_geometry *g = &w->g->expand;
@@ -95,7 +96,8 @@ static void inverted_thread(int64_t begin, int64_t end, void *context)
     while ((strip = packed_turn(&w->turns, begin)) >= 0) inverted_strip(w, strip, &l);
 }
 
-/* Strips of an image, each of which fits the cache, and the memory that the highest needs. */
+/* Sets the number of strips of an image, so that each fits STRIP_BYTES and every thread gets STRIPS of them,
+ * and the scratch of a thread. */
 static void cut_strips(inverted *w, int64_t threads)
 {
     const conv_geometry *g = &w->g->depthwise;

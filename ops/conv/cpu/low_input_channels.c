@@ -6,8 +6,9 @@
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
 
-/* CHANNELS: of the input that are summed together; SUMS: of a filter, likewise.
- * CHUNKS: of images, whose sums for a filter are added in turn, whatever the number of threads. */
+/* CHANNELS: input channels that dgrad sums together. SUMS: vector accumulators of wgrad, the taps of one or
+ * more filter rows. CHUNKS: chunks of images in wgrad, whose sums are added in order, so that results do not
+ * depend on the number of threads. */
 enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16 };
 
 typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));

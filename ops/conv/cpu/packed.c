@@ -38,7 +38,8 @@ typedef struct frozen_filter {
     float *points;
 } frozen_filter;
 
-/* Points of a panel's filters, each summed channel's beside one another. */
+/* Transforms the filters of panels [begin, end) to points; the points of a sum's channels are adjacent
+ * rows. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const frozen_filter *f = context;

@@ -158,7 +158,8 @@ static proa_row move_row(proa_dtype d)
     }
 }
 
-/* Conversions of plain contiguous memory need no staging, except before non-temporal stores. */
+/* Conversions between contiguous tensors write straight to the output, through a buffer only for non-temporal
+ * stores. */
 enum { CAST_PIECE = 1024, CAST_AHEAD = 4096 }; /* bytes of a piece; prefetch distance in bytes */
 typedef struct flat_cast {
     char *out;

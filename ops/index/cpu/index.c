@@ -246,7 +246,8 @@ static int64_t *mask_rows(const proa_tensor *mask, int64_t *count)
     return rows;
 }
 
-/* Columns [begin, end) of every point, in the points' order, so that the last one counts. */
+/* Writes columns [begin, end) of every point's slice in the order of the points, so that the last write
+ * wins. */
 static void put_points(int64_t begin, int64_t end, void *context)
 {
     const point_sums *p = context;

@@ -158,7 +158,8 @@ static size_t bytes_of(const proa_tensor *t)
 
 static void clear(const proa_tensor *t) { memset(t->data, 0, bytes_of(t)); }
 
-/* One value per channel: out is x, running statistics stay, and the batch's are zeros. */
+/* Each channel has one value: out is x, running statistics are unchanged, and the batch's statistics are
+ * zeros. */
 static proa_status batch_norm_pass(const proa_batch_norm_args *a)
 {
     PROA_TRY(proa__plain(a->x));

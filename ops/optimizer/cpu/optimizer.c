@@ -70,7 +70,8 @@ static void piece(const step *w, int64_t index, int64_t at, int64_t n, bool idle
     (w->params.at[index]->dtype == PROA_F64 ? piece_double : piece_float)(w, index, at, n, k);
 }
 
-/* The end of the row that has element `at` if it is given, else of the rows up to the next given one. */
+/* End of the run of elements from `at` on that are treated alike: the row, if the gradient stores it
+ * (*given), else all rows up to the next stored one. */
 static int64_t run_end(const rows_merge *m, int64_t at, bool *given)
 {
     int64_t row = at / m->length, next = rows_merge_find(m, row);
@@ -182,7 +183,8 @@ static bool all_in_place(proa_tensors list)
     return true;
 }
 
-/* Space for the numbers, which start as `same`. */
+/* Prepares a step: aligns layouts, indexes SelectedRows gradients, allocates every parameter's numbers and
+ * sets them to `same`. */
 static proa_status start(step *w, const double *same)
 {
     size_t n = (size_t)w->params.count;

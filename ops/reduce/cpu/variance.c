@@ -113,7 +113,8 @@ static const void *terms(const variance_job *j, proa_dtype as, int64_t at, int64
     return buffer;
 }
 
-/* Sums over terms [begin, end) of one result: of the terms (mean NULL), or of deviations from the mean. */
+/* Sums over terms [begin, end) of one result. mean NULL: sum[0] is the sum of the terms; else the sums of
+ * deviations from *mean and of their squares. */
 static void walk_row(const variance_job *j, int64_t output, int64_t begin, int64_t end, const double *mean,
                      double sum[2])
 {

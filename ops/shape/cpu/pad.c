@@ -5,7 +5,8 @@
 #include "ops/shape/pad.h"
 #include "impl/shape.h"
 
-/* The parts of out and x that hold the same elements when nothing is repeated. */
+/* Narrows out and x to the elements that both have: out without its padding, x without what negative paddings
+ * remove. */
 static void inside(const proa_pad_plan *p, proa_tensor *out, proa_tensor *x)
 {
     for (int i = 0; i < p->ndim; i++) {

@@ -119,7 +119,8 @@ static void inside(const vision_windows *w, int d, int64_t k, int64_t *first, in
     if (*first > *end) *first = *end;
 }
 
-/* Row (n, c, ky, kx) of the columns and the matching window of the image, both [rows, columns]. */
+/* Row `row` = (n, c, ky, kx) of the columns and the pixels of the image that it holds, as windows [rows,
+ * columns]; false if all of them are padding. */
 static bool column_row(const vision_windows *w, proa_tensor *columns, proa_tensor *image, int64_t row,
                        proa_tensor *c, proa_tensor *i)
 {
