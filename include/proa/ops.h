@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "9fade0c07ebc1cf596b2aaa90f75559b2148a9177638d03f4f5abb12ce70f0b9"
+#define PROA_TABLE_HASH "9b84242bc0db72fc71465ce4970b23f8c72c6086293bdd561b046f6199570fd4"
 
 #endif
