@@ -1,4 +1,5 @@
-/* Generator of the CUDA source for a fused elementwise chain: turns the chain's steps into the type that the kernels of ops/elementwise/cuda/fused.h take. C. */
+/* Generator of the CUDA source for a fused elementwise chain: turns the chain's steps into the type that the
+ * kernels of ops/elementwise/cuda/fused.h take. C. */
 #ifndef PROA_CUDA_FUSE_H
 #define PROA_CUDA_FUSE_H
 
