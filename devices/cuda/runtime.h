@@ -1,5 +1,6 @@
-/* Internal interface of the plug-in: the host's functions under their usual names, the context of a GPU,
- * scratch memory, and errors that name the op. C; may use proa/device.h. */
+/* Internal interface of the plug-in: the host's function table (cuda_host), the state of a GPU, scratch
+ * memory, recordings, copies, and errors that name the op. C, for CUDA C++ files, too; may use
+ * proa/device.h and proa/ops.h. */
 #ifndef PROA_CUDA_RUNTIME_H
 #define PROA_CUDA_RUNTIME_H
 

@@ -143,7 +143,8 @@ static bool is_conv(const laying *l, const proa_instr *instr)
     return *format_of(instr) == PROA_DATA_FORMAT_NCHW && can_turn(l, *i.x) && can_turn(l, *i.out) && residual;
 }
 
-/* An affine op between images follows what makes its input. */
+/* True for an affine_int8 op in NCHW that is to be converted: its input is channels last already, and its
+ * output and residual can be. */
 static bool is_affine(const laying *l, const proa_instr *instr)
 {
     if (!proa__is_op(instr, "affine_int8")) return false;

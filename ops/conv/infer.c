@@ -1,4 +1,4 @@
-/* Shapes and dtypes of the convolution ops. May use core only. */
+/* Shape inference and argument checks of the convolution ops. May use core, kernels and ops. */
 #include "ops/conv/geometry.h"
 #include "ops/epilogue.h"
 

@@ -13,7 +13,8 @@
 #include <immintrin.h>
 #endif
 
-/* x seen as `lines` blocks of `length` rows of `width` elements; the middle axis is worked along. */
+/* x seen as `lines` blocks of `length` rows of `width` elements; the op scans or
+ * reduces the middle axis. */
 typedef struct scan_shape {
     int64_t lines, length, width;
 } scan_shape;

@@ -175,7 +175,8 @@ template <class A, class Op> struct scan_fold : Op {
     }
 };
 
-/* first: the neutral element, 0 or 1. Integers are combined in int64, the rest in double. */
+/* first: the neutral element, 0 or 1. Integers are combined in int64, floats in double, complex
+ * numbers in complex128. */
 template <class Op>
 static proa_status scan_numbers(cuda_context *c, const proa_tensor *x, const proa_tensor *out, double first,
                                 bool exclusive, const scan_lines &l)

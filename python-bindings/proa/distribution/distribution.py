@@ -1,5 +1,5 @@
 """Distribution, the base of all distributions; Independent, which treats batch dims as event dims; and conversion of
-arguments to tensors. Uses _core and tensors only."""
+arguments to tensors. Imports _core, framework.dims and tensor, and nothing else of the package."""
 import numbers
 
 from .. import _core

@@ -1,4 +1,5 @@
-"""Normalizations as functions of their statistics and weights."""
+"""Functional normalizations: p-norm (normalize), batch, layer, instance and local response normalization. The caller
+passes weights and running statistics where there are any; the layers of nn/layer/norm.py own them."""
 from operator import index
 
 from ... import _core
