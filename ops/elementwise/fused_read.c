@@ -1,6 +1,7 @@
 /* Reader of the text of an elementwise chain's steps. May use core. */
 #include "core/steps.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { WORD = 64 };
@@ -64,7 +65,9 @@ static proa_status read_value(reader *r, proa_chain_step *step, int k, const cha
     proa_field_kind kind = (proa_field_kind)step->op->fields[step->op->n_in + k].kind;
     bool truth = strcmp(text, "true") == 0;
     char *end = NULL, *whole = NULL;
+    errno = 0;
     int64_t i = strtoll(text, &whole, 10);
+    bool fits = errno != ERANGE;
     double f = strtod(text, &end);
     step->values[k].i = 0;
     if (kind == PROA_FIELD_DTYPE) {
@@ -79,7 +82,7 @@ static proa_status read_value(reader *r, proa_chain_step *step, int k, const cha
     } else if (kind == PROA_FIELD_BOOL) {
         step->kinds[k] = PROA_SCALAR_BOOL;
         step->values[k].i = f != 0;
-    } else if (kind == PROA_FIELD_SCALAR && !*whole && f >= -0x1p63 && f < 0x1p63) {
+    } else if (kind == PROA_FIELD_SCALAR && !*whole && fits) {
         step->kinds[k] = PROA_SCALAR_INT;
         step->values[k].i = i;
     } else {
