@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-_Thread_local int32_t proa__op_device;
+_Thread_local int32_t proa__op_device __attribute__((tls_model("initial-exec")));
 
 enum { MAX_NAMES = 512, MAX_LENGTH = 32 }; /* 16 KiB; a job's pipeline has a name a stage */
 static char names[MAX_NAMES][MAX_LENGTH];

@@ -6,7 +6,7 @@
 #include <proa/core.h>
 
 /* The device of ops that this thread appends to programs; 0: none. */
-extern _Thread_local int32_t proa__op_device;
+extern _Thread_local int32_t proa__op_device __attribute__((tls_model("initial-exec")));
 
 /* The number of a device's name, the same in the whole process; NULL and "" are 0. -1, without an error: the
  * name is too long, or there are too many. */
