@@ -114,16 +114,18 @@ class Head(nn.Layer):
 
 
 class Residual(nn.Layer):
-    """ResNet's block with group normalization: batch normalization of a micro-batch is not that of the batch."""
+    """ResNet's block with group normalization: batch normalization of a micro-batch is not that of the batch. SiLU stands for ReLU in
+    float32, where the slope's jump would make a difference in rounding one of weights."""
 
     def __init__(self, divided, inside, out, stride):
         super().__init__()
         self.a, self.b = nn.Conv2D(inside, out, 3, stride, 1, bias_attr=False), nn.Conv2D(out, out, 3, 1, 1, bias_attr=False)
         self.norm_a, self.norm_b = nn.GroupNorm(4, out), nn.GroupNorm(4, out)
         self.short = nn.Conv2D(inside, out, 1, stride, bias_attr=False)
+        self.act = F.relu if paddle.get_default_dtype() == "float64" else F.silu
 
     def forward(self, x):
-        return F.relu(self.norm_b(self.b(F.relu(self.norm_a(self.a(x))))) + self.short(x))
+        return self.act(self.norm_b(self.b(self.act(self.norm_a(self.a(x))))) + self.short(x))
 
 
 def pooled(x):

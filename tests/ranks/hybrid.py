@@ -40,8 +40,9 @@ def draw(rng, ranks):
     if case["pp"] > 1:
         case["schedule"] = rng.choice(["1F1B", "1F1B", "F-then-B"])
         case["chunks"] = 2 if case["pp"] * 2 <= PIECES and case["merge"] % case["pp"] == 0 and rng.random() < 0.4 else 1
-    # With momentum the ResNet is unstable in float32: another order of sums becomes 2e-2 in 50 steps, in float64 4e-16.
-    case["dtype"] = "float64" if case["model"] == "resnet" and case["amp"] == "O0" else "float32"
+    # A ReLU's slope jumps at 0: in float32 another order of sums turns an element over and becomes 2e-2 in 50 steps. ResNets have
+    # ReLUs in float64 (4e-16), and SiLUs in float32.
+    case["dtype"] = rng.choice(["float32", "float64"]) if case["model"] == "resnet" and case["amp"] == "O0" else "float32"
     case["refused"] = refusal(case)
     return case
 
@@ -50,8 +51,6 @@ def refusal(case):
     """Words that the error must have, joined by +; empty: the case is allowed."""
     if case["level"] != "fleet" and case["pp"] > 1:
         return f"{case['level']}+pp_degree"
-    if case["level"] == "p_g_os" and (case["optimizer"] == "lamb" or case["clip"] == "norm"):
-        return f"{'ClipGradByNorm' if case['clip'] == 'norm' else 'Lamb'}+p_g_os"
     return ""
 
 

@@ -147,16 +147,15 @@ for level in ("os", "os_g", "p_g_os"):
         assert all(float(p.abs().sum()) == 0 for p in net.parameters())
         model.set_state_dict(state)
         np.testing.assert_array_equal(net.up.weight.numpy(), before)
-for optimizer, wrong in ((make, {"level": "none"}),
-                         (lambda net: paddle.optimizer.Lamb(0.1, parameters=net.parameters()), {"level": "p_g_os"}),
-                         (lambda net: paddle.optimizer.SGD(0.1, parameters=net.parameters(), grad_clip=nn.ClipGradByNorm(1.0)),
-                          {"level": "p_g_os"})):
+search = lambda net: paddle.optimizer.LBFGS(0.1, parameters=net.parameters())
+for optimizer, level, said in ((make, "none", "level"), (search, "os_g", "LBFGS"), (search, "p_g_os", "LBFGS")):
     try:
         fresh = Whole()
-        group_sharded_parallel(fresh, optimizer(fresh), **wrong)
-    except (NotImplementedError, ValueError):
-        continue
-    raise AssertionError(wrong)
+        group_sharded_parallel(fresh, optimizer(fresh), level)
+    except (NotImplementedError, ValueError) as e:
+        assert said in str(e) and level in str(e), e
+    else:
+        raise AssertionError(level)
 print("ok", rank)
 """
 
@@ -164,6 +163,38 @@ print("ok", rank)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_divided_states_and_gradients(tmp_path, ranks):
     assert passes(tmp_path, ranks, SHARDED, environment={"PYTHONWARNINGS": "ignore"}).count("ok") == ranks
+
+
+# Optimizers and clips whose steps need norms of whole parameters, of which level p_g_os gives each rank a slice; odd sizes are padded.
+NORMS = MODEL.replace("16, 8, 12", "16, 9, 13") + """
+from proa.distributed.sharding import group_sharded_parallel
+opt, norm, flat = paddle.optimizer, nn.ClipGradByNorm(0.1), lambda p: p.ndim < 2
+for make in (lambda net: opt.Lamb(0.01, epsilon=1e-4, parameters=net.parameters(), exclude_from_weight_decay_fn=flat),
+             lambda net: opt.Lamb(0.01, epsilon=1e-4, parameters=net.parameters(), lamb_weight_decay=0.0, grad_clip=clip()),
+             lambda net: paddle.fluid.optimizer.LarsMomentum(1.0, 0.9, 0.05, 0.01, parameter_list=net.parameters(), grad_clip=clip()),
+             lambda net: opt.Momentum(0.2, parameters=[{"params": net.parameters()[:3], "grad_clip": norm}, {"params": net.parameters()[3:]}]),
+             lambda net: opt.AdamW(0.01, epsilon=1e-4, parameters=net.parameters(), lr_ratio=lambda p: 0.5 + flat(p), grad_clip=norm)):
+    whole, want = alone(20, make)
+    net = Whole()
+    model, sharded, _ = group_sharded_parallel(net, make(net), "p_g_os", segment_size=10)
+    x, y, got = paddle.to_tensor(np.split(ids, size)[rank]), paddle.to_tensor(np.split(labels, size)[rank]), []
+    for _ in range(20):
+        loss = model(x, y)
+        loss.backward(); sharded.step(); sharded.clear_grad()
+        value = loss.detach().clone()
+        dist.all_reduce(value, dist.ReduceOp.AVG)
+        got.append(float(value))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    largest = max(float(p.abs().max()) for p in whole.parameters())
+    for (name, p), q in zip(net.named_parameters(), whole.parameters()):
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=0, atol=1e-5 * largest, err_msg=name)
+print("ok", rank)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_norms_of_divided_parameters_are_those_of_one_process(tmp_path, ranks):
+    assert passes(tmp_path, ranks, NORMS, environment={"PYTHONWARNINGS": "ignore"}).count("ok") == ranks
 
 
 MEMORY = """

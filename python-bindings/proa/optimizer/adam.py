@@ -1,7 +1,7 @@
 """Adam, AdamW, Adamax and Lamb: hyperparameters, their checks, and arguments of the update ops. Accumulators and the
 step are in the base class Optimizer."""
 from .. import _core
-from .optimizer import Optimizer
+from .optimizer import Optimizer, whole_of
 from .sgd import given
 
 
@@ -64,7 +64,7 @@ class AdamW(Optimizer, kind="adamw"):
             self._set_param_rate(param, group)
 
     def _extra(self, param):
-        ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(param))
+        ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(whole_of(param)))
         fun = self._apply_decay_param_fun
         return ratio, fun is None or bool(fun(param.name))
 
@@ -104,7 +104,7 @@ class Lamb(Optimizer, kind="lamb"):
 
     def _extra(self, param):
         fun = self._exclude_from_weight_decay_fn
-        return 0.0 if fun is not None and fun(param) else float(self._lamb_weight_decay)
+        return 0.0 if fun is not None and fun(whole_of(param)) else float(self._lamb_weight_decay)
 
     def _numbers(self, batch):
         return [batch.extra, float(self._beta1), float(self._beta2), float(self._epsilon), bool(self.always_adapt)]

@@ -22,6 +22,11 @@ def _is_own(cls, name):
     return not next(base for base in cls.__mro__ if name in base.__dict__).__module__.startswith(_HERE)
 
 
+def whole_of(param):
+    """The parameter that a user's function is asked about: of a slice of a divided one, the whole."""
+    return getattr(param, "_whole", param)
+
+
 class _Batch:
     """Parameters that one op call updates. `at`: their places among the step's; states: one list a slot."""
 

@@ -27,7 +27,8 @@ class HybridParallelOptimizer:
         self._owner = None
         if hcg.get_check_parallel_group().nranks > 1:
             model = ModelSquares(optimizer._all_parameters())
-            refuse_line_search("distributed_optimizer", optimizer, model, "mp_degree")
+            if model.groups:
+                refuse_line_search("distributed_optimizer", optimizer, "tensor parallelism (mp_degree)")
             clip_over_ranks(optimizer, _total_over(hcg, model), model)
             rates_over_ranks(optimizer, model)
         if hcg.get_sharding_parallel_world_size() > 1:

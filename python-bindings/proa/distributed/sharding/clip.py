@@ -5,13 +5,6 @@ from ...nn.clip import ClipGradByGlobalNorm, ClipGradByNorm
 from .. import communication as _c
 from ..group import get_group
 
-NORMS = ("Lamb", "LarsMomentumOptimizer", "LBFGS")  # optimizers whose steps need norms of whole parameters
-
-
-def needs_norms(optimizer):
-    """The name of the class among NORMS that an optimizer is of, or None."""
-    return next((cls.__name__ for cls in type(optimizer).__mro__ if cls.__name__ in NORMS), None)
-
 
 def squares(grads):
     """The sum of squares of gradients of any floating dtypes: float64[1], whatever a rank has."""
@@ -30,38 +23,47 @@ def summed(value, group):
     return value
 
 
-def split_group(param):
-    """The number of the group among which tensor parallelism divides a parameter; None: each rank has the whole."""
+def summed_over(value, groups):
+    """The sum of a tensor over the ranks among which groups of these numbers, one inside the other, divide a parameter."""
+    for id in groups:
+        value = summed(value, get_group(id))
+    return value
+
+
+def split_groups(param):
+    """The numbers of the groups among whose ranks a parameter is divided: tensor parallelism's, then that of level "p_g_os", of
+    whose slices it is one. Empty: each rank has the whole."""
     from ..fleet.fleet import fleet
-    found = getattr(param, "split_group", None)
+    found, shard = getattr(param, "split_group", None), getattr(param, "shard_group", None)
     if found is None and getattr(param, "is_distributed", False) and fleet._hcg is not None:  # a user's own layer
         group = fleet._hcg.get_model_parallel_group()
-        return group.id if group.nranks > 1 else None
-    return found
+        found = group.id if group.nranks > 1 else None
+    return tuple(id for id in (found, shard) if id is not None)
 
 
 class ModelSquares:
-    """Sums of squares over the ranks that tensor parallelism divides parameters among; a parameter that each of them has whole
-    counts once. All parameters of this process say which groups those are, so that a rank without gradients joins in."""
+    """Sums of squares over the ranks that parameters are divided among; a parameter that each of them has whole counts once. All
+    parameters of this process say which groups those are, so that a rank without gradients joins in."""
 
     def __init__(self, parameters):
-        self.groups = [get_group(id) for id in sorted({split_group(p) for p in parameters} - {None})]
+        divisions = {split_groups(p) for p in parameters} - {()}
+        self.divisions = sorted(divisions, key=lambda groups: (len(groups), groups))  # every rank sums in one order
+        self.groups = [get_group(id) for id in sorted({id for groups in divisions for id in groups})]
 
     def __call__(self, params_grads):
         """Of (parameter, gradient) pairs."""
-        total = squares([g for p, g in params_grads if split_group(p) is None])
-        for group in self.groups:
-            own = squares([g for p, g in params_grads if split_group(p) == group.id])
-            total = total + summed(own, group)
+        total = squares([g for p, g in params_grads if not split_groups(p)])
+        for groups in self.divisions:
+            total = total + summed_over(squares([g for p, g in params_grads if split_groups(p) == groups]), groups)
         return total
 
     def of_each(self, params_grads):
         """The sum of squares of each gradient, of parts over all ranks that have one."""
         each = [squares([g]) for _, g in params_grads]
-        for group in self.groups:
-            at = [i for i, (p, _) in enumerate(params_grads) if split_group(p) == group.id]
+        for groups in self.divisions:
+            at = [i for i, (p, _) in enumerate(params_grads) if split_groups(p) == groups]
             if at:
-                joined = summed(_core.concat([each[i] for i in at]), group)
+                joined = summed_over(_core.concat([each[i] for i in at]), groups)
                 for n, i in enumerate(at):
                     each[i] = joined[n:n + 1]
         return each
@@ -86,7 +88,7 @@ class ClipOverRanks:
 
 
 class ClipEachOverRanks(ClipOverRanks):
-    """ClipGradByNorm of gradients of which tensor parallelism gives each rank a part: total_of is a ModelSquares."""
+    """ClipGradByNorm of gradients of which each rank has a part: total_of is a ModelSquares."""
 
     def __call__(self, params_grads):
         wanted = [(p, g) for p, g in params_grads if g is not None and getattr(p, "need_clip", True)]
@@ -104,11 +106,11 @@ def _scaled(params_grads, wanted, most):
     return [(p, done.get(id(p), g)) for p, g in params_grads if g is not None]
 
 
-def refuse_line_search(who, optimizer, model, switch):
-    """Refuses LBFGS with parameters that tensor parallelism divides: its search takes products of whole ones."""
-    if model.groups and needs_norms(optimizer) == "LBFGS":
-        raise NotImplementedError(f"{who}: LBFGS searches along whole parameters, of which tensor parallelism ({switch}) gives each rank a "
-                                  "part; use another optimizer, or no tensor parallelism")
+def refuse_line_search(who, optimizer, switch):
+    """Refuses LBFGS with parameters that a switch divides: its search takes products of whole ones."""
+    if any(cls.__name__ == "LBFGS" for cls in type(optimizer).__mro__):
+        raise NotImplementedError(f"{who}: LBFGS searches along all parameters, of which {switch} gives each rank a part; use another "
+                                  "optimizer")
 
 
 def clip_over_ranks(optimizer, total_of, model):

@@ -2,11 +2,11 @@
 states. An op that reads a parameter gathers it; the end of its layer's forward, and its gradient in backward, free it."""
 from ... import _core
 from ...framework.parameter import Parameter
-from ...nn.clip import ClipGradByNorm
 from .. import communication as _c
 from ..parallel import WrappedLayer
-from .clip import ModelSquares, clip_over_ranks, needs_norms, summed
+from .clip import ModelSquares, clip_over_ranks
 from .exchange import agree_on_gradients, average, start_equal
+from .layer_rates import rates_over_ranks
 from .whole_states import owner_of
 
 
@@ -19,6 +19,7 @@ class _Divided:
         self.shard, piece = _core.shard_new(param, group._handle)
         self.slice = Parameter._share(piece)
         self.slice._describe(**{**param.__dict__, "name": param.name, "trainable": param.trainable})
+        self.slice._whole, self.slice.shard_group = param, group.id if group.nranks > 1 else None
 
     def whole(self, piece):
         """The whole of a tensor of which every rank gives the part that goes with its slice. All ranks call it."""
@@ -106,16 +107,9 @@ class DividedOptimizer:
     """Another optimizer on the slices of divided parameters."""
 
     def __init__(self, optimizer, layer):
-        who = needs_norms(optimizer)
-        clips = [optimizer._grad_clip, *(g["grad_clip"] for g in optimizer._param_groups if isinstance(g, dict))]
-        by_norm = any(isinstance(clip, ClipGradByNorm) for clip in clips)
-        if who or by_norm:
-            raise NotImplementedError(f"group_sharded_parallel: {'ClipGradByNorm' if by_norm else who} needs norms of "
-                                      "whole parameters, which level 'p_g_os' divides; use level 'os_g'")
         if optimizer._accumulators:
             raise ValueError("group_sharded_parallel: the optimizer has made steps already; divide it before the first one")
         self._inner_opt, self._layer, self._group = optimizer, layer, layer._group
-        model = ModelSquares(optimizer._all_parameters())
         self._by_name = {divided.param.name: divided for divided in layer._divided.values()}
         self._whole = []
         if optimizer._param_groups and isinstance(optimizer._param_groups[0], dict):
@@ -123,7 +117,9 @@ class DividedOptimizer:
                 options["params"] = self._slices(options["params"])
         else:
             optimizer._parameter_list = optimizer._param_groups = self._slices(optimizer._param_groups)
-        clip_over_ranks(optimizer, self._total_over(model), model)
+        model = ModelSquares(optimizer._all_parameters())
+        clip_over_ranks(optimizer, model, model)
+        rates_over_ranks(optimizer, model)
         if optimizer._accumulators_holder:
             optimizer._accumulators_holder = self._cut(optimizer._accumulators_holder)
         masters = optimizer._master_weights
@@ -141,16 +137,6 @@ class DividedOptimizer:
                 self._whole.append(param)
             found.append(param if divided is None else divided.slice)
         return found
-
-    def _total_over(self, model):
-        """The sum of squares over the model: slices of all ranks, whole parameters once."""
-        slices = {id(divided.slice) for divided in self._by_name.values()}
-
-        def total(params_grads):
-            own = model([(p, g) for p, g in params_grads if id(p) in slices])
-            return summed(own, self._group) + model([(p, g) for p, g in params_grads if id(p) not in slices])
-
-        return total
 
     def step(self):
         """Averages the gradients of whole parameters, and updates those and the slices."""

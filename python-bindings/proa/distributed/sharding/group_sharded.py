@@ -45,7 +45,6 @@ class GroupShardedOptimizer:
         if self._all and isinstance(self._all[0], dict):
             raise ValueError("group_sharded_parallel: an optimizer with parameter groups is not divided; give it one list")
         model = ModelSquares(self._all)
-        refuse_line_search("group_sharded_parallel", optimizer, model, "mp_degree")
         self._owners = deal_out(self._all, group.nranks)
         mine = [p for p, owner in zip(self._all, self._owners) if owner == group.rank]
         optimizer._parameter_list = optimizer._param_groups = mine
@@ -138,6 +137,7 @@ def _check(model, optimizer, level, groups):
     """Refuses what would average over ranks that have other weights, or twice."""
     from ..fleet.meta_optimizers import HybridParallelOptimizer
     from ..fleet.meta_parallel.pipeline_layer import PipelineLayer
+    refuse_line_search("group_sharded_parallel", optimizer, f"level {level!r}")
     if isinstance(optimizer, HybridParallelOptimizer):
         raise ValueError(f"group_sharded_parallel: level {level!r} does not go with the optimizer of fleet.distributed_optimizer, which "
                          "averages gradients itself; give it the optimizer that was handed to fleet")

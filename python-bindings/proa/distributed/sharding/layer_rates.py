@@ -1,10 +1,9 @@
-"""Steps of LAMB and LARS, whose rate in each parameter depends on norms of the whole of it, where tensor parallelism gives each rank
-a part."""
+"""Steps of LAMB and LARS, whose rate in each parameter depends on norms of the whole of it, where tensor parallelism or level
+"p_g_os" gives each rank a part."""
 import math
 
 from ... import _core
-from ..group import get_group
-from .clip import split_group, squares, summed
+from .clip import split_groups, squares, summed_over
 
 
 class _Lamb:
@@ -68,27 +67,27 @@ def rates_over_ranks(optimizer, model):
     def apply(batch, grads, rate):
         if optimizer._skip is not None and bool(optimizer._skip):
             return
-        groups = [split_group(p) for p in batch.params]
-        alike = [i for i, group in enumerate(groups) if group is None]
+        divided = [split_groups(p) for p in batch.params]
+        alike = [i for i, groups in enumerate(divided) if not groups]
         if alike:
             whole(*_part(batch, grads, alike), rate)
-        for group in model.groups:
-            at = [i for i, id in enumerate(groups) if id == group.id]
+        for groups in model.divisions:
+            at = [i for i, of in enumerate(divided) if of == groups]
             if at:
-                _step_of_parts(optimizer, step, get_group(group.id), *_part(batch, grads, at), float(rate))
+                _step_of_parts(optimizer, step, groups, *_part(batch, grads, at), float(rate))
 
     optimizer._apply = apply
 
 
-def _step_of_parts(optimizer, step, group, batch, grads, rate):
-    """Updates parameters that are divided among a group."""
+def _step_of_parts(optimizer, step, groups, batch, grads, rate):
+    """Updates parameters that are divided among the ranks of groups."""
     owners, steps = batch.masters or batch.params, []
     for i, (owner, grad) in enumerate(zip(owners, grads)):
         grad = _core.rows_to_dense(grad) if _core.is_rows(grad) else grad
         grad = grad if grad.dtype == owner.dtype else _core.cast(grad, owner.dtype)
         steps.append(step(optimizer, batch, owner, grad, [slot[i] for slot in batch.states]))
     totals = _core.concat([squares([t]) for one in steps for t in (one.param, one.measured)])
-    norms = [math.sqrt(total) for total in summed(totals, group).numpy().tolist()]
+    norms = [math.sqrt(total) for total in summed_over(totals, groups).numpy().tolist()]
     for one, own, other in zip(steps, norms[::2], norms[1::2]):
         one.update(rate, own, other)
     for param, master in zip(batch.params, batch.masters):
