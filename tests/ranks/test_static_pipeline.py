@@ -7,7 +7,7 @@ MODEL = """
 from proa.distributed import fleet
 paddle.enable_static()
 fleet.init(is_collective=True)
-ROWS, MICRO, STEPS, WORDS, WIDTH = 16, 4, 20, 11, 8
+ROWS, MICRO, STEPS, WORDS, WIDTH = 16, 4, 50, 11, 8
 rng = np.random.RandomState(0)
 ids, labels = rng.randint(0, WORDS, [STEPS, ROWS, 3]), rng.randint(0, WORDS, [STEPS, ROWS, 3, 1])
 
@@ -80,18 +80,18 @@ EQUAL = """
 opt, clip = paddle.optimizer, lambda: paddle.nn.ClipGradByGlobalNorm(0.05)
 amp = {"amp": True, "amp_configs": {"init_loss_scaling": 2.0 ** 24, "incr_every_n_steps": 100, "decr_every_n_nan_or_inf": 1, "decr_ratio": 2.0 ** -12}}
 for make, switches, tied, schedule, close in (
-        (lambda: opt.SGD(0.5), {}, False, "1F1B", 1e-5), (lambda: opt.Adam(0.01), {}, True, "1F1B", 1e-5),
+        (lambda: opt.SGD(0.5), {}, False, "1F1B", 1e-5), (lambda: opt.Adam(0.01, epsilon=1e-4), {}, True, "1F1B", 1e-5),
         (lambda: opt.Momentum(0.1, 0.9, grad_clip=clip()), {"recompute": True}, True, "F-then-B", 1e-5),
         (lambda: opt.Momentum(0.1, 0.9, grad_clip=clip()), amp, False, "1F1B", 3e-3)):
     want, got = trained(make, switches, 0, tied, None), trained(make, switches, STAGES, tied, schedule)
     np.testing.assert_allclose(got[0], want[0], rtol=close, err_msg=str(switches))
     everything = shared(got[1])
-    owned = {name for params in everything for name in params}
+    owned, largest = {name for params in everything for name in params}, max(np.abs(value).max() for value in want[1].values())
     assert owned == set(want[1]), (owned, set(want[1]))
     for r, params in enumerate(everything):
         for name, value in params.items():
             if name != "table" or r % STAGES == 0:  # a reader of the table has it as it was before the last step
-                np.testing.assert_allclose(value, want[1][name], rtol=close * 10, atol=close, err_msg=f"{name} {switches}")
+                np.testing.assert_allclose(value, want[1][name], rtol=0, atol=close * largest, err_msg=f"{name} {switches}")
     assert len(got[1]) < len(want[1]), "this rank has parameters of other stages"
     assert got[3] == want[3] and (not got[3] or got[3][0] < 2.0 ** 24), (got[3], want[3])
     pipeline, stage = got[2]._pipeline, rank % STAGES
