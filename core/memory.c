@@ -24,7 +24,7 @@
 #endif
 
 enum { LARGE = PROA__CLASSES, UNCACHED = PROA__CLASSES + 1 };
-static const size_t small_limit = (size_t)2 << 20;      /* largest block of a class */
+static const size_t small_limit = (size_t)2 << 20;      /* payload and head of a class's largest block */
 static const long long flush_at = 1 << 20;              /* a thread adds its count to the total at 1 MiB */
 static const int64_t shared_limit = (int64_t)256 << 20; /* bytes that the shared lists may hold: 256 MiB */
 
@@ -67,21 +67,32 @@ static inline long long get(const atomic_llong *a)
 /* Relaxed store for counters that one thread writes and others read. */
 static inline void put(atomic_llong *a, long long v) { atomic_store_explicit(a, v, memory_order_relaxed); }
 
-/* ---- size classes -------------------------------------------------------------------------- */
+/* ---- size classes --------------------------------------------------------------------------
+ * Classes are of payloads: multiples of 64 bytes up to 1 KiB, then four to each power of two. The head comes
+ * on top, so that a tensor of 2^n bytes, the most frequent size, fills its block. */
 
-static inline uint32_t class_of(size_t total)
+enum { SMALL_CLASSES = 17 };
+
+static inline uint32_t class_of(size_t bytes)
 {
-    if (total <= 1024) return (uint32_t)((total + 63) / 64 - 1);
-    size_t last = total - 1;
+    if (bytes <= 1024) return (uint32_t)((bytes + 63) / 64);
+    size_t last = bytes - 1;
     uint32_t e = 63 - (uint32_t)__builtin_clzll(last);
-    return 16 + (e - 10) * 4 + ((uint32_t)(last >> (e - 2)) & 3);
+    return SMALL_CLASSES + (e - 10) * 4 + ((uint32_t)(last >> (e - 2)) & 3);
 }
 
+/* Bytes of a class's block, head included. */
 static size_t class_size(uint32_t class)
 {
-    if (class < 16) return (class + 1) * (size_t)64;
-    uint32_t e = 10 + (class - 16) / 4;
-    return ((size_t)1 << e) + (((size_t)(class - 16) % 4 + 1) << (e - 2));
+    if (class < SMALL_CLASSES) return PROA__HEAD + class * (size_t)64;
+    uint32_t e = 10 + (class - SMALL_CLASSES) / 4;
+    return PROA__HEAD + ((size_t)1 << e) + (((size_t)(class - SMALL_CLASSES) % 4 + 1) << (e - 2));
+}
+
+size_t proa__block_bytes(size_t bytes)
+{
+    return bytes <= small_limit - PROA__HEAD ? class_size(class_of(bytes))
+                                             : proa__large_round(bytes + PROA__HEAD);
 }
 
 /* Number of blocks of a class that one thread caches: about 256 KiB of small ones, two of the largest. */
@@ -341,9 +352,8 @@ static __attribute__((noinline)) void *alloc_slow(proa__thread *me, size_t bytes
         if (me->trim_epoch != epoch) me->trim_epoch = epoch, empty_bins(me);
     }
     size_t total = bytes + PROA__HEAD;
-    uint32_t class = PROA__NO_CACHE ? UNCACHED : total <= small_limit ? class_of(total) : LARGE;
-    if (class < PROA__CLASSES) total = class_size(class);
-    else if (class == LARGE) total = proa__large_round(total);
+    uint32_t class = PROA__NO_CACHE ? UNCACHED : total <= small_limit ? class_of(bytes) : LARGE;
+    if (class != UNCACHED) total = proa__block_bytes(bytes);
     if (!admit(me, total)) return NULL;
     block *b = find_block(me, class, total);
     if (!b) {
@@ -364,7 +374,7 @@ void *proa__alloc(size_t bytes)
     proa__thread *me = proa__me();
     if (PROA__LIKELY(me && bytes <= small_limit - PROA__HEAD && !PROA__NO_CACHE &&
                      atomic_load_explicit(&watched, memory_order_relaxed) == 0)) {
-        block *b = pop(me, class_of(bytes + PROA__HEAD));
+        block *b = pop(me, class_of(bytes));
         if (PROA__LIKELY(b != NULL)) {
             count_alloc(me, b->size);
             return b + 1;

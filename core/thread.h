@@ -16,10 +16,9 @@
 #define PROA__LIKELY(x) __builtin_expect(!!(x), 1)
 #define PROA__UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Allocator size classes of whole blocks (head included): steps of 64 bytes up to 1 KiB, then four per
- * doubling up to 2 MiB. */
+/* Allocator size classes of payloads: steps of 64 bytes up to 1 KiB, then four per doubling up to 2 MiB. */
 enum {
-    PROA__CLASSES = 60,
+    PROA__CLASSES = 61,
     PROA__SCOPE_INLINE = 512,
     PROA__MESSAGE = 2048,
     PROA__TEXTS = 8,
@@ -87,6 +86,8 @@ void proa__memory_retire(proa__thread *me); /* gives the cache back, keeps the c
 void proa__memory_lock(void);
 void proa__memory_unlock(void);
 /* Blocks over 2 MiB. Sizes include the head. */
+/* Bytes that an allocation of this size takes, with head and rounding; where blocks are cached. */
+size_t proa__block_bytes(size_t bytes);
 size_t proa__large_round(size_t size); /* size of the block that is taken for at least that many bytes */
 void *proa__large_reuse(size_t *size); /* from the cache; *size becomes the block's size; NULL: none fits */
 void *proa__large_map(size_t size);    /* from the system; NULL: no memory */

@@ -1,6 +1,7 @@
 /* The allocator: alignment, statistics, cap, failure injection, caches of threads. */
 #include "core/internal.h"
 #include "core/tensor.h"
+#include "core/thread.h"
 #include "suite.h"
 
 #include <pthread.h>
@@ -34,6 +35,28 @@ START_TEST(blocks_are_aligned_and_writable)
     proa__free(NULL);
     ck_assert_int_eq(stats().live_bytes, before.live_bytes);
     ck_assert_int_eq(stats().live_blocks, before.live_blocks);
+}
+END_TEST
+
+/* A tensor of 2^n bytes fills its block but for the head; others leave at most a quarter of their size. */
+START_TEST(blocks_fit_their_sizes)
+{
+    enum { HEAD = 64, HUGE = 64 << 10, UP_TO = 64 << 20 };
+    for (size_t bytes = 64; bytes <= UP_TO; bytes *= 2) {
+        size_t power = proa__block_bytes(bytes);
+        ck_assert_uint_ge(power, bytes + HEAD);
+        if (bytes <= 1 << 20) ck_assert_uint_eq(power, bytes + HEAD);
+        else ck_assert_uint_le(power, bytes + HUGE);
+        for (size_t k = 1; k < 16; k++) {
+            size_t more = bytes + bytes / 16 * k + 1, live = (size_t)stats().live_bytes;
+            ck_assert_uint_le(proa__block_bytes(more), more + more / 4 + 2 * HEAD);
+            void *p = proa__alloc(more);
+            ck_assert_ptr_nonnull(p);
+            if (CACHES) ck_assert_uint_eq((size_t)stats().live_bytes - live, proa__block_bytes(more));
+            proa__free(p);
+            proa_memory_trim(); /* a cached large block may be larger */
+        }
+    }
 }
 END_TEST
 
@@ -281,6 +304,6 @@ START_TEST(many_threads_at_once)
 }
 END_TEST
 
-SUITE("core_memory", blocks_are_aligned_and_writable, random_traffic_keeps_contents, helpers,
-      the_cache_hits_and_trims, caches_are_bounded, the_peak_is_exact_on_one_thread, the_cap_holds,
+SUITE("core_memory", blocks_are_aligned_and_writable, blocks_fit_their_sizes, random_traffic_keeps_contents,
+      helpers, the_cache_hits_and_trims, caches_are_bounded, the_peak_is_exact_on_one_thread, the_cap_holds,
       every_allocation_may_fail, blocks_cross_threads, many_threads_at_once)
