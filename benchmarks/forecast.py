@@ -1,11 +1,11 @@
 """`proa plan` beside measured training steps on this host: step times and memory of a rank of a small GPT under data, tensor,
 pipeline and sharded parallelism, at 2, 4 and 8 ranks. A few minutes, on a quiet machine.
 
-    benchmarks/forecast.py [--ranks 2,4,8] [--steps N] [--json FILE]
+    benchmarks/forecast.py [--ranks 2,4,8] [--steps N] [--memory] [--json FILE]
 
 Speeds are measured, none is fitted to a parallel step: products and memory by a step of one replica on each core at once, without
 messages; the link by all-reduces of the job's ranks. Prints a table; exits with 1 where a step is off by more than 15 %, or memory
-by more than 5 %."""
+by more than 5 %. --memory compares memory alone, for which the machine need not be quiet."""
 import argparse
 import json
 import os
@@ -20,7 +20,8 @@ HERE = pathlib.Path(__file__).resolve()
 SIZES = {"layers": 8, "hidden": 256, "heads": 4, "vocabulary": 1024, "sequence": 128}
 ROWS, MICRO = 16, 4  # of a step over all ranks; micro-batches of a pipeline
 CORES = len(os.sched_getaffinity(0))
-JOBS = {2: ["data=2", "model=2", "pipe=2", "sharding=2"], 4: ["data=4", "pipe=4", "model=2,pipe=2", "data=2,pipe=2"],
+JOBS = {2: ["data=2", "model=2", "pipe=2", "sharding=2", "sharding=2,stage=2", "sharding=2,stage=3"],
+        4: ["data=4", "pipe=4", "model=2,pipe=2", "data=2,pipe=2"],
         8: ["data=2,model=2,pipe=2", "data=8", "pipe=8"]}
 TIME, MEMORY = 0.15, 0.05
 ALONE = "alone"
@@ -93,7 +94,7 @@ def loss_of(divided):
 
 
 def degrees_of(text):
-    found = {"data": 1, "pipe": 1, "sharding": 1, "model": 1}
+    found = {"data": 1, "pipe": 1, "sharding": 1, "model": 1, "stage": 1}
     found.update((name, int(n)) for name, n in (pair.split("=") for pair in text.split(",")) if text != ALONE)
     return found
 
@@ -104,6 +105,7 @@ def build(job):
     from proa import nn
     from proa.distributed import fleet
     from proa.distributed.fleet.meta_parallel import PipelineLayer
+    from proa.distributed.sharding.group_sharded import LEVELS, group_sharded_parallel
     degrees = degrees_of(job) if job != ALONE else degrees_of("data=1")
     divided, rows = degrees["model"] > 1, ROWS // degrees["data"] // degrees["sharding"]
     if job == ALONE:
@@ -120,7 +122,7 @@ def build(job):
     else:
         strategy = fleet.DistributedStrategy()
         names = {"data": "dp", "pipe": "pp", "sharding": "sharding", "model": "mp"}
-        strategy.hybrid_configs = {f"{names[axis]}_degree": n for axis, n in degrees.items()}
+        strategy.hybrid_configs = {f"{names[axis]}_degree": degrees[axis] for axis in names}
         strategy.pipeline_configs = {"accumulate_steps": MICRO, "micro_batch_size": max(1, rows // MICRO)}
         fleet.init(is_collective=True, strategy=strategy)
         hcg, loss_fn = fleet.get_hybrid_communicate_group(), loss_of(divided)  # its group is the topology's
@@ -141,8 +143,12 @@ def build(job):
                     return last(table, x)
             net = Whole()
         opt = paddle.optimizer.Adam(1e-4, parameters=net.parameters())
-        forward = model = fleet.distributed_model(net)
-        opt = fleet.distributed_optimizer(opt)
+        if degrees["stage"] > 1:
+            forward, opt, _ = group_sharded_parallel(net, opt, LEVELS[degrees["stage"] - 1], segment_size=SIZES["hidden"],
+                                                     group=hcg.get_sharding_parallel_group())
+        else:
+            forward = model = fleet.distributed_model(net)
+            opt = fleet.distributed_optimizer(opt)
     ids = paddle.randint(0, SIZES["vocabulary"], [rows, SIZES["sequence"]])
 
     def step():
@@ -151,14 +157,14 @@ def build(job):
             return
         loss_fn(forward(ids), ids).backward()
         opt.step()
-        opt.clear_grad(False)
+        opt.clear_grad()
 
     def backward():
         loss_fn(forward(ids), ids).backward()
 
     def update():
         opt.step()
-        opt.clear_grad(False)
+        opt.clear_grad()
 
     return step, backward, update
 
@@ -262,16 +268,36 @@ def link(ranks, took):
     return f"{bandwidth:.6g},{max(0, took['small'] / rounds - 4 * (1 << 8) / ranks / bandwidth):.6g}"
 
 
+def memory_of(ranks, job):
+    """(predicted, measured) bytes of the rank that needs most."""
+    return plan(ranks, job, ROWS, {"flops": 1e12})["memory"], measure(ranks, job, 1)["memory"]
+
+
+def compare_memory(counts):
+    """Prints a table; whether a job is off by more than MEMORY."""
+    bad = 0
+    print("ranks | degrees | memory, predicted | measured | off\n---|---|---|---|---")
+    for ranks in counts:
+        for job in JOBS[ranks]:
+            want, took = memory_of(ranks, job)
+            bad += abs(want / took - 1) > MEMORY
+            print(f"{ranks} | {job} | {want / 1e6:.1f} MB | {took / 1e6:.1f} MB | {want / took - 1:+.1%}", flush=True)
+    return bad > 0
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--ranks", default="2,4,8")
-    p.add_argument("--steps", type=int, default=5)
+    p.add_argument("--steps", type=int, default=9)
+    p.add_argument("--memory", action="store_true")
     p.add_argument("--json")
     p.add_argument("--as", dest="job")
     p.add_argument("--out")
     options = p.parse_args()
     if options.job:
         return rank(options.job, options.steps, options.out)
+    if options.memory:
+        return compare_memory(map(int, options.ranks.split(",")))
     machine = speeds(options.steps)
     print(f"{CORES} cores; products {machine['flops'] / 1e9:.1f} GFLOP/s, memory {machine['memory-bandwidth'] / 1e9:.1f} GB/s a rank\n"
           "ranks | degrees | step, predicted | measured | off | memory, predicted | measured | off\n---|---|---|---|---|---|---|---")

@@ -279,10 +279,10 @@ static void json_pairs(const char *const *names, const double *values, size_t n)
 static void json_row(const plan_row *r)
 {
     static const char *const names[] = {
-        "ranks",     "batch",       "data",          "pipe",  "sharding",    "model",
-        "chunks",    "micro_batch", "micro_batches", "step",  "pipeline",    "exchange",
-        "update",    "bubble",      "exposed",       "sent",  "model_flops", "weights",
-        "gradients", "states",      "activations",   "memory"};
+        "ranks",     "batch",       "data",          "pipe",        "sharding",    "model",
+        "chunks",    "micro_batch", "micro_batches", "step",        "pipeline",    "exchange",
+        "update",    "bubble",      "exposed",       "sent",        "model_flops", "weights",
+        "gradients", "states",      "activations",   "temporaries", "rounding",    "memory"};
     const proa_plan_job *j = &r->job;
     const proa_plan_result *p = &r->result;
     const double values[] = {(double)r->ranks,
@@ -306,6 +306,8 @@ static void json_row(const plan_row *r)
                              p->gradients,
                              p->states,
                              p->activations,
+                             p->temporaries,
+                             p->rounding,
                              p->memory};
     printf("{");
     json_pairs(names, values, sizeof values / sizeof *values);

@@ -66,7 +66,8 @@ static const char style[] =
     "table{border-collapse:collapse}th,td{padding:2px 14px 2px 0;text-align:left;border-bottom:1px solid "
     "var(--line)}\n"
     "svg{width:100%;height:auto;display:block}text{fill:var(--ink);font-size:12px}\n"
-    ".f0,.k.f0{fill:#3b7dd8;background:#3b7dd8}.f1{fill:#7fb2ee}.b0,.k.b0{fill:#e08a3c;background:#e08a3c}."
+    ".f0,.k.f0{fill:#3b7dd8;background:#3b7dd8}.f1,.k.f1{fill:#7fb2ee;background:#7fb2ee}.b0,.k.b0{fill:#"
+    "e08a3c;background:#e08a3c}."
     "b1{fill:#f0bb8a}\n"
     ".e0,.k.e0{fill:#b04a8f;background:#b04a8f}.u0,.k.u0{fill:#4aa564;background:#4aa564}\n"
     ".k{display:inline-block;width:.9em;height:.9em;margin:0 .3em 0 1.2em}\n";
@@ -99,20 +100,24 @@ static void figures(const page *p, const plan_row *row)
     fputs("</table>\n", p->to);
 }
 
-/* One bar: the bytes of the rank that needs most, by weights, gradients, states and activations. */
+/* One bar: the bytes of the rank that needs most, by what they hold. */
 static void memory(const page *p, const proa_plan_result *r)
 {
-    static const char *const names[] = {"weights", "gradients", "optimizer states", "activations"},
-                             *const classes[] = {"f0", "b0", "u0", "e0"};
-    const double bytes[] = {r->weights, r->gradients, r->states, r->activations};
-    double x = 0;
+    enum { KINDS = 5 };
+    static const char *const names[KINDS] = {"weights", "gradients", "optimizer states", "activations",
+                                             "temporaries and rounding"},
+                             *const classes[KINDS] = {"f0", "b0", "u0", "e0", "f1"};
+    const double bytes[KINDS] = {r->weights, r->gradients, r->states, r->activations,
+                                 r->temporaries + r->rounding};
+    double x = 0, all = 0;
+    for (int i = 0; i < KINDS; i++) all += bytes[i];
     fprintf(p->to, "<h2>Memory</h2>\n<p>");
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < KINDS; i++)
         fprintf(p->to, "<span class=\"k %s\"></span>%s %.4g GB", classes[i], names[i], bytes[i] / 1e9);
     fprintf(p->to, "</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"memory of a rank\">\n", WIDTH,
             BAR);
-    for (int i = 0; i < 4; i++) {
-        double w = r->memory > 0 ? WIDTH * bytes[i] / r->memory : 0;
+    for (int i = 0; i < KINDS; i++) {
+        double w = all > 0 ? WIDTH * bytes[i] / all : 0;
         fprintf(p->to, "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"%d\"/>\n", classes[i],
                 x, w, BAR);
         x += w;

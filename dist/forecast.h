@@ -7,14 +7,31 @@
 
 #include <proa/plan.h>
 
+/* Bytes by which the allocator's blocks exceed their tensors: activations; a copy of the parameters in their
+ * own dtype, and in float32. */
+typedef struct proa__forecast_slack {
+    double activations, weights, states;
+} proa__forecast_slack;
+
+/* A layer as one rank has it for one micro-batch. */
+typedef struct proa__forecast_layer {
+    proa_plan_layer l;
+    double
+        gradients;  /* the most bytes by which tensors of its backward exceed activations that it has freed */
+    double largest; /* elements of its largest parameter */
+    proa__forecast_slack slack;
+} proa__forecast_layer;
+
 /* A chunk of layers on one stage, for one micro-batch on one rank. */
 typedef struct proa__forecast_part {
     double forward, backward; /* s, with collectives of the model group and of divided parameters */
     double forward_quiet, backward_quiet; /* s without */
     double parameters;                    /* elements on this rank, before sharding */
     double activations, working; /* bytes from forward to backward; and of the layer that is recomputed */
+    double peak;                 /* the most bytes of those and of gradients under way during its backward */
     double output;               /* bytes sent to the next part */
     double sent;                 /* bytes of collectives */
+    proa__forecast_slack slack;
 } proa__forecast_part;
 
 typedef struct proa__forecast {
@@ -35,9 +52,10 @@ proa_status proa__forecast_check(const proa_plan_model *model, proa_plan_job *jo
                                  const proa_plan_machine *machine);
 proa_status proa__pipeline_check(proa_pipeline_kind kind, int64_t stage, int64_t stages,
                                  int64_t micro_batches, int64_t chunks);
-/* Number of layers, and layer i as one rank has it for one micro-batch. */
+/* Number of layers, and layer i. */
 int64_t proa__forecast_layers(const proa_plan_model *model);
-proa_plan_layer proa__forecast_layer_at(const proa_plan_model *model, const proa_plan_job *job, int64_t i);
+proa__forecast_layer proa__forecast_layer_at(const proa_plan_model *model, const proa_plan_job *job,
+                                             int64_t i);
 /* Bytes of a weight that the first and the last pipeline stage share, on one rank; 0 if none. */
 double proa__forecast_tied(const proa_plan_model *model, const proa_plan_job *job);
 
@@ -54,6 +72,9 @@ double proa__forecast_update(const proa__forecast *p, int64_t stage);
 double proa__forecast_sent(const proa__forecast *p, int64_t stage);
 /* Parameters of a stage's chunks, in elements on one rank. */
 double proa__forecast_stage_parameters(const proa__forecast *p, int64_t stage);
+/* Adds what a layer holds to its part; parts are filled in the order of layers (forecast_memory.c). */
+void proa__forecast_keep(const proa__forecast *p, proa__forecast_part *part,
+                         const proa__forecast_layer *layer);
 /* Memory of the rank that needs most; activations of a stage as its schedule holds them. */
 void proa__forecast_memory(const proa__forecast *p, proa_plan_result *r);
 

@@ -1,5 +1,5 @@
-/* Times, bytes and memory of a job's parts: kernels by their rates, collectives as rings, sharding as ZeRO.
- * May use core. */
+/* Times and bytes of a job's parts: kernels by their rates, collectives as rings, sharding as ZeRO. May use
+ * core. */
 #include "dist/forecast.h"
 
 #include <math.h>
@@ -82,8 +82,9 @@ static void add_gathers(const proa__forecast *p, proa__forecast_part *part, doub
     part->sent += 3 * collective_bytes(PROA_PLAN_ALL_GATHER, p->job.sharding, bytes);
 }
 
-static void add_layer(const proa__forecast *p, proa__forecast_part *part, const proa_plan_layer *l)
+static void add_layer(const proa__forecast *p, proa__forecast_part *part, const proa__forecast_layer *layer)
 {
+    const proa_plan_layer *l = &layer->l;
     double once = kernels(p, l->flops, l->traffic), again = p->job.recompute ? 1 : 0;
     double ahead = reduces(p, l->forward_reduces, l->output),
            back = reduces(p, l->backward_reduces, l->input);
@@ -92,8 +93,7 @@ static void add_layer(const proa__forecast *p, proa__forecast_part *part, const 
     part->forward += once + ahead;
     part->backward += (2 + again) * once + back + again * ahead;
     part->parameters += l->parameters;
-    part->activations += p->job.recompute ? l->input : l->activations;
-    if (p->job.recompute) part->working = fmax(part->working, l->activations);
+    proa__forecast_keep(p, part, layer);
     part->output = l->output / (p->job.sequence_parallel ? (double)p->job.model : 1);
     part->sent +=
         collective_bytes(PROA_PLAN_ALL_REDUCE, p->job.model,
@@ -106,10 +106,10 @@ static proa_status deal(proa__forecast *p)
 {
     int64_t n = proa__forecast_layers(&p->model), last = -1;
     double total = 0, before = 0;
-    for (int64_t i = 0; i < n; i++) total += proa__forecast_layer_at(&p->model, &p->job, i).weight;
+    for (int64_t i = 0; i < n; i++) total += proa__forecast_layer_at(&p->model, &p->job, i).l.weight;
     for (int64_t i = 0; i < n; i++) {
-        const proa_plan_layer l = proa__forecast_layer_at(&p->model, &p->job, i);
-        int64_t at = total > 0 ? (int64_t)((double)p->n_parts * (before + l.weight / 2) / total) : 0;
+        const proa__forecast_layer l = proa__forecast_layer_at(&p->model, &p->job, i);
+        int64_t at = total > 0 ? (int64_t)((double)p->n_parts * (before + l.l.weight / 2) / total) : 0;
         if (at >= p->n_parts) at = p->n_parts - 1;
         if (at > last + 1)
             return proa_fail(
@@ -118,7 +118,7 @@ static proa_status deal(proa__forecast *p)
                 "degree or the chunks",
                 (long long)i, (long long)p->n_parts);
         last = at;
-        before += l.weight;
+        before += l.l.weight;
         add_layer(p, &p->parts[at], &l);
     }
     if (last == p->n_parts - 1) return PROA_OK;
@@ -171,11 +171,11 @@ static double overlapped(const proa__forecast *p)
     double now = 0, done = 0, bucket = 0;
     proa__forecast_part part = {0};
     for (int64_t i = proa__forecast_layers(&p->model) - 1; i >= 0; i--) {
-        const proa_plan_layer l = proa__forecast_layer_at(&p->model, &p->job, i);
+        const proa__forecast_layer l = proa__forecast_layer_at(&p->model, &p->job, i);
         part = (proa__forecast_part){0};
         add_layer(p, &part, &l);
         now += part.backward;
-        bucket += l.parameters * each;
+        bucket += l.l.parameters * each;
         if (bucket < all / 16 && i > 0) continue;
         done = fmax(done, now) + over_data(p, bucket);
         bucket = 0;
@@ -226,36 +226,4 @@ double proa__forecast_sent(const proa__forecast *p, int64_t stage)
     if (j->stage == 1) sent += collective_bytes(PROA_PLAN_ALL_REDUCE, j->sharding, bytes);
     if (j->stage == 2) sent += collective_bytes(PROA_PLAN_REDUCE_SCATTER, j->sharding, bytes);
     return sent + (j->stage < 3 ? collective_bytes(PROA_PLAN_ALL_GATHER, j->sharding, bytes) : 0);
-}
-
-/* ---- memory -------------------------------------------------------------------------------- */
-
-/* Bytes of activations on a stage: its schedule's count of waiting forwards, dealt to its chunks in their
- * order. */
-static double activations_of(const proa__forecast *p, int64_t stage)
-{
-    const proa_plan_job *j = &p->job;
-    int64_t alive = proa_pipeline_alive(j->schedule, stage, j->pipe, j->micro_batches, j->chunks);
-    double sum = 0, working = 0;
-    for (int64_t c = 0; c < j->chunks; c++) {
-        sum += p->parts[c * j->pipe + stage].activations;
-        working = fmax(working, p->parts[c * j->pipe + stage].working);
-    }
-    return sum / (double)j->chunks * (double)alive + working;
-}
-
-void proa__forecast_memory(const proa__forecast *p, proa_plan_result *r)
-{
-    const proa_plan_job *j = &p->job;
-    double w = proa__forecast_weight_bytes(j), n = (double)j->sharding;
-    r->memory = -1;
-    for (int64_t s = 0; s < j->pipe; s++) {
-        double each = proa__forecast_stage_parameters(p, s), weights = each * w / (j->stage == 3 ? n : 1);
-        double gradients = each * w / (j->stage >= 2 ? n : 1),
-               states = each * proa__forecast_state_bytes(j) / n;
-        double activations = activations_of(p, s), memory = weights + gradients + states + activations;
-        if (memory <= r->memory) continue;
-        r->weights = weights, r->gradients = gradients, r->states = states, r->activations = activations;
-        r->memory = memory, r->memory_stage = s;
-    }
 }

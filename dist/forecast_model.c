@@ -1,5 +1,6 @@
 /* Layers of a model as one rank of a job computes and keeps them: floating-point operations, bytes,
  * collectives. May use core. */
+#include "core/thread.h"
 #include "dist/forecast.h"
 
 double proa__forecast_element(const proa_plan_job *job)
@@ -108,54 +109,122 @@ proa_status proa__forecast_check(const proa_plan_model *model, proa_plan_job *jo
     return PROA_OK;
 }
 
+/* ---- tensors of a layer -------------------------------------------------------------------- */
+
+static double slack_of(double bytes) { return (double)proa__block_bytes((size_t)bytes) - bytes; }
+
+/* Adds tensors that are kept for backward. */
+static void keep(proa__forecast_layer *f, double count, double bytes)
+{
+    f->l.activations += count * bytes;
+    f->slack.activations += count * slack_of(bytes);
+}
+
+/* Adds parameters of a size. */
+static void own(proa__forecast_layer *f, const proa_plan_job *job, double count, double elements)
+{
+    f->l.parameters += count * elements;
+    f->largest = elements > f->largest ? elements : f->largest;
+    f->slack.weights += count * slack_of(elements * proa__forecast_weight_bytes(job));
+    f->slack.states += count * slack_of(elements * 4);
+}
+
 /* ---- a decoder-only transformer ------------------------------------------------------------
  * Tensor parallelism after Shoeybi et al. 2019; bytes kept for backward after Korthikanti et al. 2022,
  * table 2, with e bytes an element and 1 a dropout mask (e = 2 gives theirs). */
 
-static proa_plan_layer embedding(const proa_plan_model *m, const proa_plan_job *job)
+typedef struct sizes {
+    double t, whole;      /* the model degree; by what it divides the activations between divided layers */
+    double rows, h, e, w; /* rows · sequence; hidden size; bytes of an activation, of a weight */
+    double stream, vocabulary; /* bytes of a residual stream; the part of the vocabulary on this rank */
+} sizes;
+
+static sizes sizes_of(const proa_plan_model *m, const proa_plan_job *job)
 {
-    double t = (double)job->model, rows = (double)(job->micro_batch * m->sequence), h = (double)m->hidden;
-    double e = proa__forecast_element(job), masks = rows * h / (job->sequence_parallel ? t : 1);
-    return (proa_plan_layer){.traffic = 2 * rows * h * e,
-                             .parameters = (double)m->vocabulary * h / t + (double)m->sequence * h,
-                             .activations = masks,
-                             .input = 8 * rows,
-                             .output = rows * h * e,
-                             .forward_reduces = t > 1};
+    double t = (double)job->model, rows = (double)(job->micro_batch * m->sequence), h = (double)m->hidden,
+           e = proa__forecast_element(job);
+    return (sizes){.t = t,
+                   .whole = job->sequence_parallel ? t : 1,
+                   .rows = rows,
+                   .h = h,
+                   .e = e,
+                   .w = proa__forecast_weight_bytes(job),
+                   .stream = rows * h * e,
+                   .vocabulary = (double)m->vocabulary / t};
 }
 
-static proa_plan_layer block(const proa_plan_model *m, const proa_plan_job *job)
+static proa__forecast_layer embedding(const proa_plan_model *m, const proa_plan_job *job)
 {
-    double t = (double)job->model, s = (double)m->sequence, h = (double)m->hidden,
-           e = proa__forecast_element(job);
-    double rows = (double)job->micro_batch * s, size = rows * h, whole = job->sequence_parallel ? t : 1;
-    double kept = size * ((4 * e + 2) / whole + 12 * e / t);
-    double probabilities = (2 * e + 1) * (double)m->heads * rows * s / t;
-    if (!m->fused_attention) kept += probabilities;
-    return (proa_plan_layer){.flops = (24 * rows * h * h + 4 * rows * s * h) / t,
-                             .traffic = 2 * kept,
-                             .parameters = (12 * h * h + 7 * h) / t + 6 * h,
-                             .activations = kept,
-                             .input = size * e,
-                             .output = size * e,
-                             .forward_reduces = t > 1 ? 2 : 0,
-                             .backward_reduces = t > 1 ? 2 : 0,
-                             .weight = 1};
+    const sizes z = sizes_of(m, job);
+    double table = z.vocabulary * z.h, positions = (double)m->sequence * z.h;
+    proa__forecast_layer f = {
+        .l = {.traffic = 2 * z.stream, .input = 8 * z.rows, .output = z.stream, .forward_reduces = z.t > 1},
+        .gradients = 2 * z.stream + (table + positions) * z.w};
+    own(&f, job, 1, table);
+    own(&f, job, 1, positions);
+    keep(&f, 1, z.rows * z.h / z.whole);
+    return f;
+}
+
+/* The most bytes by which gradients under way exceed what a block's backward has freed. At the second linear
+ * layer: the residual stream's, the dropped one's, the activation's and the weight's. At the softmax: two of
+ * the probabilities, behind all that follows the attention. */
+static double gradients_of_block(const proa_plan_model *m, const sizes *z, double probabilities, double mask)
+{
+    double stream = z->stream / z->whole, part = z->stream / z->t;
+    double linear = 2 * stream + 4 * part + 4 * z->h * z->h / z->t * z->w - mask;
+    double freed = 2 * mask + 2 * stream + 9 * part + (1 + 1 / z->e) * probabilities;
+    double softmax = stream + part + 2 * probabilities - freed;
+    return m->fused_attention || linear > softmax ? linear : softmax;
+}
+
+static proa__forecast_layer block(const proa_plan_model *m, const proa_plan_job *job)
+{
+    const sizes z = sizes_of(m, job);
+    double h = z.h, t = z.t, s = (double)m->sequence, mask = z.rows * h / z.whole,
+           probabilities = (double)m->heads * z.rows * s / t;
+    proa__forecast_layer f = {.l = {.flops = (24 * z.rows * h * h + 4 * z.rows * s * h) / t,
+                                    .input = z.stream,
+                                    .output = z.stream,
+                                    .forward_reduces = t > 1 ? 2 : 0,
+                                    .backward_reduces = t > 1 ? 2 : 0,
+                                    .weight = 1},
+                              .gradients = gradients_of_block(m, &z, probabilities * z.e, mask)};
+    own(&f, job, 1, 3 * h * h / t); /* queries, keys, values; their biases */
+    own(&f, job, 1, 3 * h / t);
+    own(&f, job, 1, h * h / t);
+    own(&f, job, 2, 4 * h * h / t);
+    own(&f, job, 1, 4 * h / t);
+    own(&f, job, 6, h);              /* biases behind sums over ranks; normalizations */
+    keep(&f, 4, z.stream / z.whole); /* of normalizations and of what they feed */
+    keep(&f, 2, mask);
+    keep(&f, 4, z.stream / t); /* queries, keys, values; the mixture */
+    keep(&f, 2, 4 * z.stream / t);
+    if (!m->fused_attention) {
+        keep(&f, 2, probabilities * z.e); /* before and behind dropout */
+        keep(&f, 1, probabilities);
+    }
+    f.l.traffic = 2 * f.l.activations;
+    return f;
 }
 
 /* Final normalization, product with the embedding's weight, and cross entropy in float32. */
-static proa_plan_layer head(const proa_plan_model *m, const proa_plan_job *job)
+static proa__forecast_layer head(const proa_plan_model *m, const proa_plan_job *job)
 {
-    double t = (double)job->model, rows = (double)(job->micro_batch * m->sequence), h = (double)m->hidden;
-    double e = proa__forecast_element(job), v = (double)m->vocabulary, whole = job->sequence_parallel ? t : 1;
-    double kept = rows * h * 2 * e / whole + 4 * rows * v / t;
-    return (proa_plan_layer){.flops = 2 * rows * h * v / t,
-                             .traffic = 2 * kept,
-                             .parameters = 2 * h + (job->pipe > 1 ? v * h / t : 0),
-                             .activations = kept,
-                             .input = rows * h * e,
-                             .output = 4 * rows,
-                             .backward_reduces = t > 1};
+    const sizes z = sizes_of(m, job);
+    double logits = 4 * z.rows * z.vocabulary, weight = z.vocabulary * z.h,
+           product = z.stream + weight * z.w; /* gradients of the product's operands; the logits are freed */
+    proa__forecast_layer f = {.l = {.flops = 2 * z.rows * z.h * z.vocabulary,
+                                    .input = z.stream,
+                                    .output = 4 * z.rows,
+                                    .backward_reduces = z.t > 1},
+                              .gradients = logits > product ? logits : product};
+    own(&f, job, 2, z.h);
+    if (job->pipe > 1) own(&f, job, 1, weight);
+    keep(&f, 2, z.stream / z.whole);
+    keep(&f, 1, logits);
+    f.l.traffic = 2 * f.l.activations;
+    return f;
 }
 
 /* ---- layers of any model ------------------------------------------------------------------- */
@@ -165,7 +234,8 @@ int64_t proa__forecast_layers(const proa_plan_model *model)
     return model->chain ? model->n_chain : model->layers + 2;
 }
 
-static proa_plan_layer link_at(const proa_plan_model *model, const proa_plan_job *job, int64_t i)
+/* A layer of a chain: gradients of its output and of its input are there at the same time. */
+static proa__forecast_layer link_at(const proa_plan_model *model, const proa_plan_job *job, int64_t i)
 {
     proa_plan_layer l = model->chain[i];
     double rows = (double)job->micro_batch, bytes = rows * proa__forecast_element(job) / 4;
@@ -175,10 +245,11 @@ static proa_plan_layer link_at(const proa_plan_model *model, const proa_plan_job
     l.input *= bytes;
     l.output *= bytes;
     l.forward_reduces = l.backward_reduces = 0;
-    return l;
+    return (proa__forecast_layer){.l = l, .gradients = l.input + l.output, .largest = l.parameters};
 }
 
-proa_plan_layer proa__forecast_layer_at(const proa_plan_model *model, const proa_plan_job *job, int64_t i)
+proa__forecast_layer proa__forecast_layer_at(const proa_plan_model *model, const proa_plan_job *job,
+                                             int64_t i)
 {
     if (model->chain) return link_at(model, job, i);
     return i == 0 ? embedding(model, job) : i <= model->layers ? block(model, job) : head(model, job);
@@ -196,6 +267,6 @@ double proa_plan_parameters(const proa_plan_model *model)
     const proa_plan_job one = {.data = 1, .pipe = 1, .sharding = 1, .model = 1, .micro_batch = 1};
     double n = 0;
     for (int64_t i = 0; i < proa__forecast_layers(model); i++)
-        n += proa__forecast_layer_at(model, &one, i).parameters;
+        n += proa__forecast_layer_at(model, &one, i).l.parameters;
     return n;
 }

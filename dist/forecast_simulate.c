@@ -251,7 +251,7 @@ proa_status proa_plan_simulate(const proa_plan_model *model, const proa_plan_job
     for (int64_t s = 0; s < p.job.pipe; s++) result->sent = fmax(result->sent, proa__forecast_sent(&p, s));
     const double copies = (double)p.job.model * (double)p.job.data * (double)p.job.sharding;
     for (int64_t i = 0; i < proa__forecast_layers(model); i++)
-        result->model_flops += proa__forecast_layer_at(&p.model, &p.job, i).flops;
+        result->model_flops += proa__forecast_layer_at(&p.model, &p.job, i).l.flops;
     result->model_flops *= 3 * copies * (double)p.job.micro_batches;
     proa__forecast_memory(&p, result);
     proa__forecast_free(&p);

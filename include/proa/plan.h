@@ -98,9 +98,12 @@ typedef struct proa_plan_result {
     double exposed;     /* s that the step would be shorter if messages took no time */
     double sent;        /* bytes that a rank of the busiest stage sends in a step */
     double model_flops; /* of a step over all ranks, without those of recomputation */
-    double weights, gradients, states, activations; /* bytes of the rank that needs most … */
-    double memory;                                  /* … and their sum */
-    int64_t memory_stage;                           /* that rank's pipeline stage */
+    double weights, gradients, states, activations; /* bytes of the rank that needs most: … */
+    double temporaries;   /* … of gradients under way and of outputs that wait for theirs … */
+    double rounding;      /* … by which the allocator's blocks exceed their tensors … */
+    double memory;        /* … and the most at once: their sum, but of stages 2 and 3, which drop gradients
+                             between steps */
+    int64_t memory_stage; /* that rank's pipeline stage */
 } proa_plan_result;
 
 typedef enum proa_plan_span_kind {

@@ -58,6 +58,8 @@ static const field result_fields[] = {F(proa_plan_result, step, REAL),
                                       F(proa_plan_result, gradients, REAL),
                                       F(proa_plan_result, states, REAL),
                                       F(proa_plan_result, activations, REAL),
+                                      F(proa_plan_result, temporaries, REAL),
+                                      F(proa_plan_result, rounding, REAL),
                                       F(proa_plan_result, memory, REAL),
                                       F(proa_plan_result, memory_stage, INT),
                                       {0}};

@@ -235,6 +235,37 @@ START_TEST(bytes_of_activations)
 }
 END_TEST
 
+/* Beside what is kept: gradients of the last layer's input and output; whole gradients that stage 2 has not
+ * sent to their owners; a layer's gathered parameters in stage 3; blocks that exceed their tensors. */
+START_TEST(bytes_of_temporaries)
+{
+    const proa_plan_model model = equal_layers(4);
+    proa_plan_result r = simulated(&model, (proa_plan_job){0}, &slow);
+    near(r.temporaries, 8 + 8);
+    near(r.rounding, 0);
+    near(r.memory, state_of(&r) + 4 * 40 + 16);
+    r = simulated(&model, (proa_plan_job){.sharding = 8, .stage = 2}, &slow);
+    near(r.temporaries, 16);
+    near(r.memory, 1600 + 2 * 1600 / 8.0 + 1600); /* gradients come, whole, as activations go */
+    r = simulated(&model, (proa_plan_job){.sharding = 8, .stage = 2, .micro_batches = 2}, &slow);
+    near(r.temporaries, 16 + 7 / 8.0 * 1600);
+    r = simulated(&model, (proa_plan_job){.sharding = 8, .stage = 3}, &slow);
+    near(r.temporaries, 16 + 400);
+    proa_plan_model gpt = {.layers = 2, .hidden = 256, .heads = 4, .vocabulary = 1024, .sequence = 128};
+    const proa_plan_job job = {.micro_batch = 4};
+    r = simulated(&gpt, job, &slow);
+    near(r.memory, state_of(&r) + r.activations + r.temporaries + r.rounding);
+    near(r.temporaries, 4 * 4 * 128 * 1024);          /* of the logits, whose softmax is kept */
+    ck_assert_double_le(r.rounding, 0.02 * r.memory); /* powers of two fill their blocks */
+    gpt.vocabulary = 1000, gpt.hidden = 264;
+    r = simulated(&gpt, job, &slow);
+    ck_assert_double_ge(r.rounding, 0.05 * r.memory);
+    proa_plan_result piped =
+        simulated(&gpt, (proa_plan_job){.micro_batch = 4, .pipe = 2, .micro_batches = 4}, &slow);
+    ck_assert_double_ge(piped.temporaries, 2 * 4.0 * 128 * 264 * 4); /* outputs wait for their gradients */
+}
+END_TEST
+
 /* The transformer's closed forms: 12 L h² (1 + 13/12h + (V + s)/12Lh) parameters (the head's normalization
  * beside them), 96 B s L h² (1 + s/6h + V/16Lh) operations with recomputation, 34 + 5as/h bytes a value
  * kept. */
@@ -346,4 +377,4 @@ START_TEST(bad_arguments)
 END_TEST
 
 SUITE("plan", schedules, bubbles, timeline, long_pipelines, rings, exchange_of_gradients, messages,
-      bytes_of_sharding, bytes_of_activations, transformer, choices, bad_arguments)
+      bytes_of_sharding, bytes_of_activations, bytes_of_temporaries, transformer, choices, bad_arguments)

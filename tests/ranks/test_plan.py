@@ -1,5 +1,6 @@
 """`proa plan`: figures that can be computed by hand, chosen degrees and their reasons, a saved program, speeds measured as a job
 of two ranks, the page, and bad input."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -151,6 +152,16 @@ def test_speeds_are_measured_by_the_ranks_of_a_job():
 ])
 def test_bad_arguments_are_named(words, said):
     assert said in plan(*words, fails=True)
+
+
+@pytest.mark.parametrize("job", ["data=2", "pipe=2", "sharding=2,stage=3"])
+def test_memory_is_what_a_job_takes(job):
+    """Predicted bytes against the allocator's peak in a step of the benchmark's GPT."""
+    spec = importlib.util.spec_from_file_location("forecast", pathlib.Path(__file__).resolve().parents[2] / "benchmarks/forecast.py")
+    forecast = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(forecast)
+    predicted, measured = forecast.memory_of(2, job)
+    assert abs(predicted / measured - 1) < forecast.MEMORY, (predicted, measured)
 
 
 # ---- fleet's switch auto ----
