@@ -16,9 +16,17 @@
 /* True if an optional tensor was given. */
 static inline bool proa__is_given(const proa_tensor *t) { return t && !proa__absent(t); }
 
+/* True if two shapes of ndim dims agree wherever both are known (not negative). */
+static inline bool proa__shapes_agree(const int64_t *a, const int64_t *b, int ndim)
+{
+    for (int i = 0; i < ndim; i++)
+        if (a[i] != b[i] && a[i] >= 0 && b[i] >= 0) return false;
+    return true;
+}
+
 /* An attribute value as a list entry: a user's INT64_MIN becomes INT64_MIN + 1, so that it does not read as
  * PROA_UNKNOWN. */
-static inline int64_t proa__constant_shapes(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
+static inline int64_t proa__known_entry(int64_t v) { return v == PROA_UNKNOWN ? v + 1 : v; }
 /* True if neither the list nor an entry is supplied by a tensor. */
 static inline bool proa__ints_plain(const proa_ints *v)
 {
@@ -41,7 +49,7 @@ static inline proa_status proa__ints_count(const char *who, const char *arg, con
 /* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it. */
 static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
-    return proa__ints_plain(v) ? proa__constant_shapes(v->at[i]) : proa__ints_at_given(v, i);
+    return proa__ints_plain(v) ? proa__known_entry(v->at[i]) : proa__ints_at_given(v, i);
 }
 /* Copies all entries into to[max]; INVALID_ARGUMENT when there are more than max. */
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,

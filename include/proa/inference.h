@@ -66,34 +66,34 @@ PROA_API proa_status proa_program_quantize(proa_program *p, proa_samples samples
 typedef struct proa_config proa_config;
 
 /* X(NAME, default, meaning): numbers of a config. A switch is 0 or 1. */
-#define PROA_CONFIG_NUMBERS(X)                                                                  \
-    X(IR_OPTIM, 1, "optimizing passes run; 0: results have the bits of eager execution")        \
-    X(IR_DEBUG, 0, "the program is printed to stderr before the passes and after each")         \
-    X(MEMORY_OPTIM, 0, "kept; temporaries always share one arena")                              \
-    X(ONEDNN, 1, "oneDNN's kernels are used where they are the fastest")                        \
-    X(ONEDNN_INT8, 0, "quantized chains run on INT8 kernels")                                   \
-    X(ONEDNN_BFLOAT16, 0, "matrix products and convolutions run in bfloat16 where the CPU can") \
-    X(ONEDNN_QUANTIZER, 0, "a float model is quantized by samples and runs on INT8 kernels")    \
-    X(QUANTIZER_ALGO, PROA_SCALE_KL, "the quantizer's proa_scale_algo")                         \
-    X(QUANTIZER_BATCH, 1, "kept; a batch has as many rows as its tensors")                      \
-    X(ONEDNN_CACHE_CAPACITY, 10, "kept; FLAGS_kept_plans bounds the plans of a predictor")      \
-    X(CPU_THREADS, 1, "threads of a run; below 1: as many as the calling thread has set")       \
-    X(LOG, 1, "failures of the PD_ functions are printed to stderr")                            \
-    X(PROFILE, 0, "the profiler records; freeing the predictor prints its table")               \
-    X(FC_PADDING, 1, "kept; no kernel pads")                                                    \
-    X(VALID, 1, "0: no predictor is made from it")                                              \
-    X(FEED_FETCH_OPS, 0, "kept; data pass through handles")                                     \
-    X(SPECIFY_INPUT_NAMES, 0, "kept; inputs always have names")                                 \
-    X(PARTIAL_RELEASE, 0, "kept; nothing of a config outlives it")                              \
-    X(LITE_ENGINE, 0, "kept; there is no Paddle Lite")                                          \
-    X(TENSORRT_OSS, 0, "kept, as the next five: there is no TensorRT")                          \
-    X(TENSORRT_DLA, 0, "layers on DLA cores")                                                   \
-    X(TENSORRT_SHAPES, 0, "ranges of dynamic shapes were given")                                \
-    X(TENSORRT_TUNED, 0, "ranges of dynamic shapes are in a file")                              \
-    X(TENSORRT_BUILD_AT_RUNTIME, 0, "shapes outside the ranges build an engine")                \
-    X(SHAPES_COLLECTED, 0, "kept; nothing is written to SHAPE_PATH")                            \
-    X(STREAM_OF_THREAD, 0, "kept; a predictor has a stream of its own")                         \
-    X(GPU_POOL_MB, 100, "kept; a device's pool grows as it is needed")
+#define PROA_CONFIG_NUMBERS(X)                                                                              \
+    X(IR_OPTIM, 1, "optimizing passes run; 0: results have the bits of eager execution")                    \
+    X(IR_DEBUG, 0, "the program is printed to stderr before the passes and after each")                     \
+    X(MEMORY_OPTIM, 0, "stored without effect: temporaries always share one arena")                         \
+    X(ONEDNN, 1, "oneDNN's kernels are used where they are the fastest")                                    \
+    X(ONEDNN_INT8, 0, "quantized chains run on INT8 kernels")                                               \
+    X(ONEDNN_BFLOAT16, 0, "matrix products and convolutions run in bfloat16 where the CPU can")             \
+    X(ONEDNN_QUANTIZER, 0, "a float model is quantized by samples and runs on INT8 kernels")                \
+    X(QUANTIZER_ALGO, PROA_SCALE_KL, "the quantizer's proa_scale_algo")                                     \
+    X(QUANTIZER_BATCH, 1, "stored without effect: a batch has as many rows as its tensors")                 \
+    X(ONEDNN_CACHE_CAPACITY, 10, "stored without effect: FLAGS_kept_plans bounds the plans of a predictor") \
+    X(CPU_THREADS, 1, "threads of a run; below 1: as many as the calling thread has set")                   \
+    X(LOG, 1, "failures of the PD_ functions are printed to stderr")                                        \
+    X(PROFILE, 0, "the profiler records; freeing the predictor prints its table")                           \
+    X(FC_PADDING, 1, "stored without effect: no kernel pads")                                               \
+    X(VALID, 1, "0: no predictor is made from it")                                                          \
+    X(FEED_FETCH_OPS, 0, "stored without effect: data pass through handles")                                \
+    X(SPECIFY_INPUT_NAMES, 0, "stored without effect: inputs always have names")                            \
+    X(PARTIAL_RELEASE, 0, "stored without effect: nothing of a config outlives it")                         \
+    X(LITE_ENGINE, 0, "stored without effect: there is no Paddle Lite")                                     \
+    X(TENSORRT_OSS, 0, "stored without effect, as the next four: there is no TensorRT")                     \
+    X(TENSORRT_DLA, 0, "layers on DLA cores")                                                               \
+    X(TENSORRT_SHAPES, 0, "ranges of dynamic shapes were given")                                            \
+    X(TENSORRT_TUNED, 0, "ranges of dynamic shapes are in a file")                                          \
+    X(TENSORRT_BUILD_AT_RUNTIME, 0, "shapes outside the ranges build an engine")                            \
+    X(SHAPES_COLLECTED, 0, "stored without effect: nothing is written to SHAPE_PATH")                       \
+    X(STREAM_OF_THREAD, 0, "stored without effect: a predictor has a stream of its own")                    \
+    X(GPU_POOL_MB, 100, "stored without effect: a device's pool grows as it is needed")
 
 typedef enum proa_config_number {
 #define PROA_X(NAME, fallback, meaning) PROA_CONFIG_##NAME,

@@ -123,19 +123,24 @@ proa_status nms_infer(const proa_nms_args *a, proa_nms_metas *m)
     return PROA_OK;
 }
 
-proa_status multiclass_nms_infer(const proa_multiclass_nms_args *a, proa_multiclass_nms_metas *m)
+proa_status proa__nms_infer(const char *op, const proa_tensor *boxes, const proa_tensor *scores,
+                            proa_meta *out, proa_meta *index, proa_meta *rois_num)
 {
-    const proa_tensor *b = a->bboxes, *s = a->scores;
+    const proa_tensor *b = boxes, *s = scores;
     if (b->ndim != 3 || !is(b->shape[2], 4))
-        return OP_FAIL("multiclass_nms", INVALID_ARGUMENT, "bboxes", "is %s; expected [N, M, 4]",
-                       proa__tensor_text(b));
-    if (s->ndim != 3 || s->dtype != b->dtype || (b->shape[0] >= 0 && !is(s->shape[0], b->shape[0])) ||
-        (b->shape[1] >= 0 && !is(s->shape[2], b->shape[1])))
-        return OP_FAIL("multiclass_nms", INVALID_ARGUMENT, "scores",
+        return OP_FAIL(op, INVALID_ARGUMENT, "bboxes", "is %s; expected [N, M, 4]", proa__tensor_text(b));
+    if (s->ndim != 3 || s->dtype != b->dtype || !proa__shapes_agree(s->shape, b->shape, 1) ||
+        !proa__shapes_agree(s->shape + 2, b->shape + 1, 1))
+        return OP_FAIL(op, INVALID_ARGUMENT, "scores",
                        "is %s for boxes %s; expected their dtype and [N, classes, M]", proa__tensor_text(s),
                        proa__tensor_text(b));
-    m->out = (proa_meta){.dtype = b->dtype, .ndim = 2, .shape = {-1, 6}};
-    m->index = (proa_meta){.dtype = PROA_I32, .ndim = 2, .shape = {-1, 1}};
-    m->rois_num = (proa_meta){.dtype = PROA_I32, .ndim = 1, .shape = {b->shape[0]}};
+    *out = (proa_meta){.dtype = b->dtype, .ndim = 2, .shape = {-1, 6}};
+    *index = (proa_meta){.dtype = PROA_I32, .ndim = 2, .shape = {-1, 1}};
+    *rois_num = (proa_meta){.dtype = PROA_I32, .ndim = 1, .shape = {b->shape[0]}};
     return PROA_OK;
+}
+
+proa_status multiclass_nms_infer(const proa_multiclass_nms_args *a, proa_multiclass_nms_metas *m)
+{
+    return proa__nms_infer("multiclass_nms", a->bboxes, a->scores, &m->out, &m->index, &m->rois_num);
 }

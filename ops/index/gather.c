@@ -124,9 +124,7 @@ proa_status proa__check_points(const char *who, const char *arg, const proa_tens
 {
     proa_meta m;
     PROA_TRY(proa__points_shape(who, index, ndim, shape, &m));
-    bool fits = m.ndim == values->ndim;
-    for (int i = 0; fits && i < m.ndim; i++)
-        fits = m.shape[i] < 0 || values->shape[i] < 0 || m.shape[i] == values->shape[i];
+    bool fits = m.ndim == values->ndim && proa__shapes_agree(m.shape, values->shape, m.ndim);
     if (fits) return PROA_OK;
     return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected shape %s", proa__tensor_text(values),
                    proa__shape_text(m.shape, m.ndim));

@@ -27,9 +27,7 @@ static proa_status check_rows(const char *who, const char *arg, const proa_tenso
         if (i != axis) want[n++] = x->shape[i];
         else if (index->ndim) want[n++] = index->shape[0];
     }
-    bool fits = n == updates->ndim;
-    for (int i = 0; fits && i < n; i++)
-        fits = want[i] < 0 || updates->shape[i] < 0 || want[i] == updates->shape[i];
+    bool fits = n == updates->ndim && proa__shapes_agree(want, updates->shape, n);
     if (fits) return same_dtype(who, arg, updates, x);
     return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected shape %s", proa__tensor_text(updates),
                    proa__shape_text(want, n));
@@ -110,9 +108,8 @@ static proa_status places_of(const proa_index_put_args *a, proa_meta *m)
     if (a->index->dtype != PROA_BOOL)
         return proa__points_shape("index_put", a->index, a->x->ndim, a->x->shape, m);
     const proa_tensor *mask = a->index;
-    bool fits = mask->ndim > 0 && mask->ndim <= a->x->ndim;
-    for (int i = 0; fits && i < mask->ndim; i++)
-        fits = mask->shape[i] == a->x->shape[i] || mask->shape[i] < 0 || a->x->shape[i] < 0;
+    bool fits = mask->ndim > 0 && mask->ndim <= a->x->ndim &&
+                proa__shapes_agree(mask->shape, a->x->shape, mask->ndim);
     if (!fits)
         return OP_FAIL("index_put", INVALID_ARGUMENT, "index",
                        "is %s; expected a mask over the leading axes of x, %s", proa__tensor_text(mask),

@@ -1,4 +1,5 @@
 /* Shapes and dtypes of the normalizations, and the view of a tensor as rows (norm.h). May use core only. */
+#include "ops/ints.h"
 #include "ops/norm/norm.h"
 
 #define FAIL(op, argument, ...) \
@@ -91,9 +92,8 @@ static proa_status check_parameter(const char *op, const char *name, const proa_
 
 static proa_status check_same(const char *op, const proa_tensor *d_out, const proa_tensor *x)
 {
-    bool same = d_out->ndim == x->ndim && d_out->dtype == x->dtype;
-    for (int i = 0; same && i < x->ndim; i++)
-        same = d_out->shape[i] == x->shape[i] || d_out->shape[i] < 0 || x->shape[i] < 0;
+    bool same = d_out->ndim == x->ndim && d_out->dtype == x->dtype &&
+                proa__shapes_agree(d_out->shape, x->shape, x->ndim);
     if (same) return PROA_OK;
     return FAIL(op, "d_out", "must be like x, %s, got %s", proa__tensor_text(x), proa__tensor_text(d_out));
 }

@@ -2,6 +2,7 @@
  * only. */
 #include "ops/pool/geometry.h"
 
+#include "ops/ints.h"
 #include "ops/padding.h"
 
 #define FAIL(p, argument, ...) \
@@ -109,9 +110,7 @@ static proa_status check_out(const pool_params *p, const char *name, const proa_
 {
     proa_meta m;
     PROA_TRY(infer_out(p, &m));
-    bool same = t->ndim == m.ndim;
-    for (int i = 0; same && i < m.ndim; i++)
-        same = t->shape[i] == m.shape[i] || t->shape[i] < 0 || m.shape[i] < 0;
+    bool same = t->ndim == m.ndim && proa__shapes_agree(t->shape, m.shape, m.ndim);
     if (same) return PROA_OK;
     return FAIL(p, name, "must have shape %s, as pooling made it, got %s", proa__shape_text(m.shape, m.ndim),
                 proa__tensor_text(t));

@@ -1,24 +1,13 @@
 /* Shapes of region proposals, of their distribution over pyramid levels, and of matrix_nms. May use core and
  * ops. */
+#include "ops/detection/detection.h"
 #include "ops/regions/regions.h"
 
 static bool is(int64_t dim, int64_t want) { return rows_dims_agree(dim, want); }
 
 proa_status matrix_nms_infer(const proa_matrix_nms_args *a, proa_matrix_nms_metas *m)
 {
-    const proa_tensor *b = a->bboxes, *s = a->scores;
-    if (b->ndim != 3 || !is(b->shape[2], 4))
-        return OP_FAIL("matrix_nms", INVALID_ARGUMENT, "bboxes", "is %s; expected [N, M, 4]",
-                       proa__tensor_text(b));
-    if (s->ndim != 3 || s->dtype != b->dtype || !is(s->shape[0], b->shape[0]) ||
-        !is(s->shape[2], b->shape[1]))
-        return OP_FAIL("matrix_nms", INVALID_ARGUMENT, "scores",
-                       "is %s for boxes %s; expected their dtype and [N, classes, M]", proa__tensor_text(s),
-                       proa__tensor_text(b));
-    m->out = (proa_meta){.dtype = b->dtype, .ndim = 2, .shape = {-1, 6}};
-    m->index = (proa_meta){.dtype = PROA_I32, .ndim = 2, .shape = {-1, 1}};
-    m->rois_num = (proa_meta){.dtype = PROA_I32, .ndim = 1, .shape = {b->shape[0]}};
-    return PROA_OK;
+    return proa__nms_infer("matrix_nms", a->bboxes, a->scores, &m->out, &m->index, &m->rois_num);
 }
 
 /* Anchors or variances: four numbers for each of x's places and anchors. */

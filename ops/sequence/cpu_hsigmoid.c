@@ -67,15 +67,15 @@ static proa_status check(const tree *w, const char *op)
 #include "cpu_hsigmoid.inc"
 #undef T
 
+/* Fields that forward and backward share. */
+#define TREE_OF(a)                                                                              \
+    .x = (a)->x, .w = (a)->w, .label = (a)->label, .bias = (a)->bias, .table = (a)->path_table, \
+    .code = (a)->path_code, .classes = (a)->num_classes, .depth = (a)->pre_out->shape[1],       \
+    .features = (a)->x->shape[1]
+
 PROA_KERNEL(hsigmoid_loss_cpu, hsigmoid_loss)
 {
-    tree w = {.x = a->x,
-              .w = a->w,
-              .label = a->label,
-              .bias = a->bias,
-              .table = a->path_table,
-              .code = a->path_code};
-    w.classes = a->num_classes, w.depth = a->pre_out->shape[1], w.features = a->x->shape[1];
+    tree w = {TREE_OF(a)};
     w.out = a->out->data, w.pre_out = a->pre_out->data;
     PROA_TRY(check(&w, "hsigmoid_loss"));
     proa__parallel(a->x->shape[0], rows_grain(w.features * w.depth),
@@ -85,13 +85,7 @@ PROA_KERNEL(hsigmoid_loss_cpu, hsigmoid_loss)
 
 PROA_KERNEL(hsigmoid_loss_grad_cpu, hsigmoid_loss_grad)
 {
-    tree w = {.x = a->x,
-              .w = a->w,
-              .label = a->label,
-              .bias = a->bias,
-              .table = a->path_table,
-              .code = a->path_code};
-    w.classes = a->num_classes, w.depth = a->pre_out->shape[1], w.features = a->x->shape[1];
+    tree w = {TREE_OF(a)};
     w.pre = a->pre_out->data, w.d_out = a->d_out->data;
     w.d_x = a->d_x->data, w.d_w = a->d_w->data, w.d_bias = proa__absent(a->bias) ? NULL : a->d_bias->data;
     PROA_TRY(check(&w, "hsigmoid_loss_grad"));

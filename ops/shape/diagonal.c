@@ -189,9 +189,8 @@ proa_status fill_diagonal_tensor_infer(const proa_fill_diagonal_tensor_args *a,
     m->out = proa_meta_of(a->x);
     PROA_TRY(proa__diagonal(who, a->x->ndim, a->x->shape, a->offset, a->dim1, a->dim2, &d));
     diagonal_shape(&d, a->x->ndim, a->x->shape, taken.shape);
-    bool fits = a->y->dtype == a->x->dtype && a->y->ndim == taken.ndim;
-    for (int i = 0; fits && i < taken.ndim; i++)
-        fits = taken.shape[i] < 0 || a->y->shape[i] < 0 || taken.shape[i] == a->y->shape[i];
+    bool fits = a->y->dtype == a->x->dtype && a->y->ndim == taken.ndim &&
+                proa__shapes_agree(taken.shape, a->y->shape, taken.ndim);
     if (fits) return PROA_OK;
     return OP_FAIL(who, INVALID_ARGUMENT, "y", "is %s; expected x's dtype and shape %s",
                    proa__tensor_text(a->y), proa__shape_text(taken.shape, taken.ndim));

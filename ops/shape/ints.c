@@ -44,14 +44,14 @@ static int64_t element(const proa_tensor *t, int64_t i)
     if (!t->data) return PROA_UNKNOWN;
     const char *p = t->data + (t->ndim ? i * t->strides[0] : 0);
     return t->dtype == PROA_I32 ? *(const int32_t *)(const void *)p
-                                : proa__constant_shapes(*(const int64_t *)(const void *)p);
+                                : proa__known_entry(*(const int64_t *)(const void *)p);
 }
 
 int64_t proa__ints_at_given(const proa_ints *v, int64_t i)
 {
     if (proa__is_given(v->tensor)) return element(v->tensor, i);
     if (v->tensors && proa__is_given(v->tensors[i])) return element(v->tensors[i], 0);
-    return v->at ? proa__constant_shapes(v->at[i]) : PROA_UNKNOWN;
+    return v->at ? proa__known_entry(v->at[i]) : PROA_UNKNOWN;
 }
 
 static proa_status count_up_to(const char *who, const char *arg, const proa_ints *v, int max, int *n)
@@ -83,7 +83,7 @@ bool proa__ints_from_tensor(const proa_ints *v)
 
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
 {
-    *to = proa__constant_shapes(value);
+    *to = proa__known_entry(value);
     if (!twin->count && !proa__is_given(twin->tensor)) return PROA_OK;
     int n = 0;
     PROA_TRY(proa__ints_list(who, arg, twin, 1, to, &n));

@@ -73,9 +73,7 @@ proa_status tile_grad_infer(const proa_tile_grad_args *a, proa_tile_grad_metas *
     PROA_TRY(proa__dims_meta("tile_grad", "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__tile_plan("tile_grad", m->d_x.ndim, m->d_x.shape, &a->repeat_times, &t));
     PROA_TRY(tiled_shape("tile_grad", &t, shape));
-    bool fits = t.ndim == a->d_out->ndim;
-    for (int i = 0; fits && i < t.ndim; i++)
-        fits = shape[i] < 0 || a->d_out->shape[i] < 0 || shape[i] == a->d_out->shape[i];
+    bool fits = t.ndim == a->d_out->ndim && proa__shapes_agree(shape, a->d_out->shape, t.ndim);
     if (fits) return PROA_OK;
     return OP_FAIL("tile_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
                    proa__tensor_text(a->d_out), proa__shape_text(shape, t.ndim));

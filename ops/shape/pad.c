@@ -117,9 +117,7 @@ proa_status pad3d_grad_infer(const proa_pad3d_grad_args *a, proa_pad3d_grad_meta
     PROA_TRY(proa__pad_spatial_plan("pad3d_grad", m->d_x.ndim, &a->paddings, a->data_format, &p));
     PROA_TRY(padded("pad3d_grad", &p, m->d_x.shape, &out));
     PROA_TRY(check_mode("pad3d_grad", a->mode, &p, m->d_x.shape, &out));
-    bool fits = out.ndim == a->d_out->ndim;
-    for (int i = 0; fits && i < out.ndim; i++)
-        fits = out.shape[i] < 0 || a->d_out->shape[i] < 0 || out.shape[i] == a->d_out->shape[i];
+    bool fits = out.ndim == a->d_out->ndim && proa__shapes_agree(out.shape, a->d_out->shape, out.ndim);
     if (fits) return PROA_OK;
     return OP_FAIL("pad3d_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s",
                    proa__tensor_text(a->d_out), proa__shape_text(out.shape, out.ndim));

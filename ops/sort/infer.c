@@ -134,9 +134,8 @@ proa_status searchsorted_infer(const proa_searchsorted_args *a, proa_searchsorte
         return OP_FAIL("searchsorted", INVALID_ARGUMENT, "values",
                        "is %s; expected sorted_sequence's dtype, %s", proa__tensor_text(v),
                        proa_dtype_name((proa_dtype)s->dtype));
-    bool fits = s->ndim == 1 || (s->ndim > 1 && s->ndim == v->ndim);
-    for (int i = 0; fits && s->ndim > 1 && i + 1 < s->ndim; i++)
-        fits = s->shape[i] < 0 || v->shape[i] < 0 || s->shape[i] == v->shape[i];
+    bool fits = s->ndim == 1 ||
+                (s->ndim > 1 && s->ndim == v->ndim && proa__shapes_agree(s->shape, v->shape, s->ndim - 1));
     if (!fits)
         return OP_FAIL("searchsorted", INVALID_ARGUMENT, "sorted_sequence",
                        "is %s and values %s; expected one axis, or equal dims but the last",

@@ -60,9 +60,7 @@ proa_status interpolate_grad_infer(const proa_interpolate_grad_args *a, proa_int
     int64_t out[PROA_MAX_DIMS];
     PROA_TRY(proa__dims_meta(who, "shape", &a->shape, a->d_out->dtype, &m->d_x));
     PROA_TRY(proa__resized(&VISION_RESIZE(who, a), m->d_x.ndim, m->d_x.shape, out));
-    bool fits = a->d_out->ndim == m->d_x.ndim;
-    for (int i = 0; fits && i < m->d_x.ndim; i++)
-        fits = out[i] < 0 || a->d_out->shape[i] < 0 || out[i] == a->d_out->shape[i];
+    bool fits = a->d_out->ndim == m->d_x.ndim && proa__shapes_agree(out, a->d_out->shape, m->d_x.ndim);
     if (fits) return PROA_OK;
     return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s; expected shape %s", proa__tensor_text(a->d_out),
                    proa__shape_text(out, m->d_x.ndim));
@@ -97,9 +95,8 @@ proa_status grid_sample_grad_infer(const proa_grid_sample_grad_args *a, proa_gri
 {
     proa_meta out;
     PROA_TRY(check_grid("grid_sample_grad", a->x, a->grid, &out));
-    bool fits = a->d_out->ndim == out.ndim && a->d_out->dtype == out.dtype;
-    for (int i = 0; fits && i < out.ndim; i++)
-        fits = out.shape[i] < 0 || a->d_out->shape[i] < 0 || out.shape[i] == a->d_out->shape[i];
+    bool fits = a->d_out->ndim == out.ndim && a->d_out->dtype == out.dtype &&
+                proa__shapes_agree(out.shape, a->d_out->shape, out.ndim);
     if (!fits)
         return OP_FAIL("grid_sample_grad", INVALID_ARGUMENT, "d_out", "is %s; expected shape %s of x's dtype",
                        proa__tensor_text(a->d_out), proa__shape_text(out.shape, out.ndim));
@@ -253,9 +250,8 @@ proa_status maxout_grad_infer(const proa_maxout_grad_args *a, proa_maxout_grad_m
     PROA_TRY(maxout_shape("maxout_grad", a->x, a->groups, a->axis, &out));
     const proa_tensor *like[] = {a->out, a->d_out};
     for (int k = 0; k < 2; k++) {
-        bool fits = like[k]->ndim == out.ndim && like[k]->dtype == out.dtype;
-        for (int i = 0; fits && i < out.ndim; i++)
-            fits = out.shape[i] < 0 || like[k]->shape[i] < 0 || out.shape[i] == like[k]->shape[i];
+        bool fits = like[k]->ndim == out.ndim && like[k]->dtype == out.dtype &&
+                    proa__shapes_agree(out.shape, like[k]->shape, out.ndim);
         if (!fits)
             return OP_FAIL("maxout_grad", INVALID_ARGUMENT, k ? "d_out" : "out",
                            "is %s; expected shape %s of x's dtype", proa__tensor_text(like[k]),
