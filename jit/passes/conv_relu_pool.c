@@ -160,41 +160,32 @@ static const proa_var *new_var(const found *f, const proa_tensor *like, proa_dty
     return proa__var_new(f->uses->block, NULL, &meta);
 }
 
-static proa_status write_input(const found *f, const proa_tensor *out, const proa_var *place,
-                               proa_tensor *d_out, const proa_pool2d_grad_args *g)
+/* Operands of both gradient ops: those of the convolution's gradient `a`, and of the pooling's, `g`. */
+#define POOLED_GRAD_OPERANDS(a, g, indices)                                       \
+    .x = (a)->x, .weight = (a)->weight, .padding = (a)->padding, .out = (g)->out, \
+    .place = (indices)->handle, .d_out = (g)->d_out, .kernel_size = (g)->kernel_size
+
+static proa_status write_input(const found *f, const proa_var *place)
 {
     proa_instr *at = &f->uses->block->ops[f->input_grad];
     const proa_conv2d_grad_input_args *a = at->args;
-    proa_conv2d_pooled_grad_input_args made = {.x = a->x,
-                                               .weight = a->weight,
-                                               .out = (proa_tensor *)(uintptr_t)out,
-                                               .place = place->handle,
-                                               .d_out = d_out,
-                                               .padding = a->padding,
-                                               .kernel_size = g->kernel_size,
-                                               .d_x = a->d_x};
+    const proa_pool2d_grad_args *g = args_of(f, f->pool_grad);
+    proa_conv2d_pooled_grad_input_args made = {POOLED_GRAD_OPERANDS(a, g, place), .d_x = a->d_x};
     return proa__instr_become(at, proa_find_op("conv2d_pooled_grad_input"), &made);
 }
 
 /* Writes the op for the gradients of filter and bias where the first of the two was. */
-static proa_status write_filter(const found *f, const proa_tensor *out, const proa_var *place,
-                                proa_tensor *d_out, const proa_pool2d_grad_args *g)
+static proa_status write_filter(const found *f, const proa_var *place)
 {
     proa_instr *ops = f->uses->block->ops;
     const proa_conv2d_grad_filter_args *a = ops[f->filter_grad].args;
+    const proa_pool2d_grad_args *g = args_of(f, f->pool_grad);
     const proa_sum_args *sum = f->bias_grad == PROA__NOBODY ? NULL : ops[f->bias_grad].args;
     int32_t at = sum && f->bias_grad < f->filter_grad ? f->bias_grad : f->filter_grad;
     const proa_meta bias = {.dtype = PROA_F32, .ndim = 1, .shape = {a->weight->shape[0]}};
     const proa_var *unused = sum ? NULL : proa__var_new(f->uses->block, NULL, &bias);
     if (!sum && !unused) return proa_error();
-    proa_conv2d_pooled_grad_filter_args args = {.x = a->x,
-                                                .weight = a->weight,
-                                                .out = (proa_tensor *)(uintptr_t)out,
-                                                .place = place->handle,
-                                                .d_out = d_out,
-                                                .padding = a->padding,
-                                                .kernel_size = g->kernel_size,
-                                                .d_weight = a->d_weight,
+    proa_conv2d_pooled_grad_filter_args args = {POOLED_GRAD_OPERANDS(a, g, place), .d_weight = a->d_weight,
                                                 .d_bias = sum ? sum->out : unused->handle};
     proa_instr made = {.role = ops[at].role, .marks = ops[at].marks};
     PROA_TRY(proa__instr_become(&made, proa_find_op("conv2d_pooled_grad_filter"), &args));
@@ -224,8 +215,8 @@ static proa_status write_all(const found *f)
     const proa_pool2d_grad_args *g = args_of(f, f->pool_grad);
     const proa_var *place = new_var(f, g->out, PROA_I32);
     if (!place) return proa_error();
-    if (f->input_grad != PROA__NOBODY) PROA_TRY(write_input(f, g->out, place, g->d_out, g));
-    if (f->filter_grad != PROA__NOBODY) PROA_TRY(write_filter(f, g->out, place, g->d_out, g));
+    if (f->input_grad != PROA__NOBODY) PROA_TRY(write_input(f, place));
+    if (f->filter_grad != PROA__NOBODY) PROA_TRY(write_filter(f, place));
     PROA_TRY(write_forward(f, place));
     const int32_t gone[] = {f->conv, f->relu, f->pool_grad, f->relu_grad};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) proa__instr_clear(&ops[gone[i]]);

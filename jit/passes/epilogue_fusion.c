@@ -4,8 +4,7 @@
 #include "epilogue.h"
 
 #include "core/internal.h"
-#include "ops/windows.h"
-#include "impl/conv.h"
+#include "ops/conv/geometry.h"
 #include "impl/elementwise.h"
 #include "impl/matmul.h"
 #include "impl/shape.h"
@@ -148,12 +147,7 @@ static proa_status write_conv(const chain *c, proa_instr *to, const proa_conv2d_
                                     .weight = c->weight,
                                     .bias = c->bias,
                                     .residual = c->residual,
-                                    .stride = a->stride,
-                                    .padding = a->padding,
-                                    .dilation = a->dilation,
-                                    .groups = a->groups,
-                                    .data_format = a->data_format,
-                                    .padding_algorithm = a->padding_algorithm,
+                                    CONV_SAME_ATTRIBUTES(a),
                                     .activation = c->activation.kind,
                                     .alpha = c->activation.alpha,
                                     .beta = c->activation.beta,

@@ -78,6 +78,24 @@ wanted *proa__int8_want(int8_pass *p, const proa_var *v, double largest, int64_t
     return &p->wanted[at];
 }
 
+proa_tensor *proa__int8_operand(int8_pass *p, const grid *g)
+{
+    const wanted *of = proa__int8_want(p, g->from, g->largest, g->low);
+    return of ? of->handle : NULL;
+}
+
+const grid *proa__int8_activation(const int8_pass *p, const proa_tensor *slot)
+{
+    const grid *g = proa__int8_grid_of(p, slot);
+    return g && g->kind == GRID_ACTIVATION && !g->integers ? g : NULL;
+}
+
+bool proa__int8_is_result(const int8_pass *p, const proa_tensor *slot)
+{
+    const proa_var *v = proa__slot_var(slot);
+    return proa__use_of(&p->uses, v) && !v->persistable && slot->dtype == PROA_F32;
+}
+
 /* ---- signs -------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(const proa_instr *instr, const char *const *names)

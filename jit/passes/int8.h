@@ -53,6 +53,12 @@ proa_tensor *proa__int8_constant(const int8_pass *p, const proa_tensor *slot);
 const grid *proa__int8_grid_of(const int8_pass *p, const proa_tensor *slot);
 /* Asks for the integers of v on a grid; the requantizing part makes them. NULL on error. */
 wanted *proa__int8_want(int8_pass *p, const proa_var *v, double largest, int64_t low);
+/* proa__int8_want for all of a grid: the operand of an INT8 op. NULL on error. */
+proa_tensor *proa__int8_operand(int8_pass *p, const grid *g);
+/* The grid of an activation in a slot; NULL if it has none, or is of integers as floats. */
+const grid *proa__int8_activation(const int8_pass *p, const proa_tensor *slot);
+/* True if the slot is the block's own float32 variable, which an INT8 op may make instead. */
+bool proa__int8_is_result(const int8_pass *p, const proa_tensor *slot);
 /* The first entry of v's list of wanted integers; NULL if it is empty. */
 wanted *proa__int8_wanted_of(const int8_pass *p, const proa_var *v);
 

@@ -7,18 +7,6 @@
 #include "impl/int8.h"
 #include "impl/matmul.h"
 
-static const grid *activation_grid(const int8_pass *p, const proa_tensor *slot)
-{
-    const grid *g = slot->ndim >= 2 ? proa__int8_grid_of(p, slot) : NULL;
-    return g && g->kind == GRID_ACTIVATION && !g->integers ? g : NULL;
-}
-
-static bool is_value(const int8_pass *p, const proa_tensor *slot)
-{
-    const proa_var *v = proa__slot_var(slot);
-    return proa__use_of(&p->uses, v) && !v->persistable && slot->dtype == PROA_F32;
-}
-
 /* The positive number by which the op multiplies; 0 if it does anything else. */
 static double number_of(const proa_scale_args *a)
 {
@@ -35,7 +23,7 @@ static const proa_scale_args *factor_behind(const int8_pass *p, const proa_tenso
     const proa_instr *instr = *at == PROA__NOBODY ? NULL : &p->block->ops[*at];
     if (!instr || !instr->args || !proa__is_op(instr, "scale")) return NULL;
     const proa_scale_args *a = instr->args;
-    return number_of(a) > 0 && is_value(p, a->out) ? a : NULL;
+    return number_of(a) > 0 && proa__int8_is_result(p, a->out) ? a : NULL;
 }
 
 proa_status proa__int8_matmul(int8_pass *p, int32_t at)
@@ -43,20 +31,17 @@ proa_status proa__int8_matmul(int8_pass *p, int32_t at)
     proa_instr *instr = &p->block->ops[at];
     if (!instr->args || !proa__is_op(instr, "matmul") || !proa__int8_is_asked(p, instr)) return PROA_OK;
     const proa_matmul_args *a = instr->args;
-    const grid *x = activation_grid(p, a->x), *y = activation_grid(p, a->y);
-    if (!x || !y || !is_value(p, a->out)) return PROA_OK;
+    if (a->x->ndim < 2 || a->y->ndim < 2 || !proa__int8_is_result(p, a->out)) return PROA_OK;
+    const grid *x = proa__int8_activation(p, a->x), *y = proa__int8_activation(p, a->y);
+    if (!x || !y) return PROA_OK;
     proa_matmul_int8_args made = {.transpose_x = a->transpose_x,
                                   .transpose_y = a->transpose_y,
                                   .scale = x->largest * y->largest / ((double)INT8_RANGE * INT8_RANGE),
                                   .high = INT8_RANGE,
                                   .dtype = PROA_F32,
                                   .out = a->out};
-    const wanted *of = proa__int8_want(p, x->from, x->largest, x->low);
-    if (!of) return proa_error();
-    made.x = of->handle;
-    of = proa__int8_want(p, y->from, y->largest, y->low);
-    if (!of) return proa_error();
-    made.y = of->handle;
+    made.x = proa__int8_operand(p, x), made.y = proa__int8_operand(p, y);
+    if (!made.x || !made.y) return proa_error();
     int32_t behind;
     const proa_scale_args *factor = factor_behind(p, a->out, &behind);
     if (factor) {

@@ -4,8 +4,7 @@
 #include "int8.h"
 
 #include "core/internal.h"
-#include "ops/windows.h"
-#include "impl/conv.h"
+#include "ops/conv/geometry.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"
 #include "impl/int8.h"
@@ -279,6 +278,12 @@ static void follow(chain *c)
 
 /* ---- writing it ---------------------------------------------------------------------------- */
 
+/* Fields that the INT8 products share: the epilogue, and a float32 result. */
+#define INT8_EPILOGUE(c)                                                                           \
+    .residual = (c)->residual, .activation = (c)->activation.kind, .alpha = (c)->activation.alpha, \
+    .beta = (c)->activation.beta
+#define INT8_RESULT(c) .outer = 1, .high = INT8_RANGE, .dtype = PROA_F32, .out = (c)->out
+
 static proa_tensor *constant(const chain *c, proa_tensor *t)
 {
     return t ? proa__new_constant(c->pass->block, proa_cast(t, PROA_F32)) : NULL;
@@ -286,16 +291,13 @@ static proa_tensor *constant(const chain *c, proa_tensor *t)
 
 static proa_status write_affine(chain *c, proa_instr *to)
 {
-    const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
-    proa_affine_int8_args affine = {.x = x ? x->handle : NULL,
+    proa_tensor *x = proa__int8_operand(c->pass, c->x);
+    proa_affine_int8_args affine = {.x = x,
                                     .residual = c->residual,
                                     .data_format = c->is_conv && !c->channels_last ? PROA_DATA_FORMAT_NCHW
                                                                                    : PROA_DATA_FORMAT_NHWC,
                                     .activation = c->activation.kind,
-                                    .outer = 1,
-                                    .high = INT8_RANGE,
-                                    .dtype = PROA_F32,
-                                    .out = c->out};
+                                    INT8_RESULT(c)};
     affine.scale = x ? constant(c, c->factor) : NULL;
     affine.bias = c->bias ? constant(c, c->bias) : PROA_NONE;
     if (!affine.scale || !affine.bias) return proa_error();
@@ -305,66 +307,37 @@ static proa_status write_affine(chain *c, proa_instr *to)
 static proa_status write(chain *c, proa_instr *to)
 {
     if (c->is_affine) return write_affine(c, to);
-    const wanted *x = proa__int8_want(c->pass, c->x->from, c->x->largest, c->x->low);
-    proa_tensor *input = x ? x->handle : NULL;
-    proa_tensor *weight = input ? proa__new_constant(c->pass->block, c->integers) : NULL;
+    proa_tensor *x = proa__int8_operand(c->pass, c->x);
+    proa_tensor *weight = x ? proa__new_constant(c->pass->block, c->integers) : NULL;
     proa_tensor *scale = weight ? constant(c, c->factor) : NULL;
     proa_tensor *bias = c->bias ? constant(c, c->bias) : PROA_NONE;
     if (!scale || !bias) return proa_error();
     if (c->transposed) {
         const proa_conv2d_transpose_args *a = op_at(c, c->first)->args;
-        proa_conv2d_transpose_int8_args conv = {.x = input,
+        proa_conv2d_transpose_int8_args conv = {.x = x,
                                                 .weight = weight,
                                                 .scale = scale,
                                                 .bias = bias,
-                                                .stride = a->stride,
-                                                .padding = a->padding,
+                                                CONV_SAME_UNGROUPED(a),
                                                 .output_padding = a->output_padding,
-                                                .dilation = a->dilation,
                                                 .output_size = a->output_size,
-                                                .data_format = a->data_format,
-                                                .padding_algorithm = a->padding_algorithm,
                                                 .activation = c->activation.kind,
-                                                .outer = 1,
-                                                .high = INT8_RANGE,
-                                                .dtype = PROA_F32,
-                                                .out = c->out};
+                                                INT8_RESULT(c)};
         return proa__instr_become(to, proa_find_op("conv2d_transpose_int8"), &conv);
     }
     if (!c->is_conv) {
-        proa_linear_int8_args linear = {.x = input,
-                                        .weight = weight,
-                                        .scale = scale,
-                                        .bias = bias,
-                                        .residual = c->residual,
-                                        .activation = c->activation.kind,
-                                        .alpha = c->activation.alpha,
-                                        .beta = c->activation.beta,
-                                        .outer = 1,
-                                        .high = INT8_RANGE,
-                                        .dtype = PROA_F32,
-                                        .out = c->out};
+        proa_linear_int8_args linear = {
+            .x = x, .weight = weight, .scale = scale, .bias = bias, INT8_EPILOGUE(c), INT8_RESULT(c)};
         return proa__instr_become(to, proa_find_op("linear_int8"), &linear);
     }
     const proa_conv2d_args *a = op_at(c, c->first)->args;
-    proa_conv2d_int8_args conv = {.x = input,
+    proa_conv2d_int8_args conv = {.x = x,
                                   .weight = weight,
                                   .scale = scale,
                                   .bias = bias,
-                                  .residual = c->residual,
-                                  .stride = a->stride,
-                                  .padding = a->padding,
-                                  .dilation = a->dilation,
-                                  .groups = a->groups,
-                                  .data_format = a->data_format,
-                                  .padding_algorithm = a->padding_algorithm,
-                                  .activation = c->activation.kind,
-                                  .alpha = c->activation.alpha,
-                                  .beta = c->activation.beta,
-                                  .outer = 1,
-                                  .high = INT8_RANGE,
-                                  .dtype = PROA_F32,
-                                  .out = c->out};
+                                  CONV_SAME_ATTRIBUTES(a),
+                                  INT8_EPILOGUE(c),
+                                  INT8_RESULT(c)};
     return proa__instr_become(to, proa_find_op("conv2d_int8"), &conv);
 }
 

@@ -9,19 +9,6 @@
 
 static double step_of(const grid *g) { return g->largest / INT8_RANGE; }
 
-static const grid *activation_grid(const int8_pass *p, const proa_tensor *slot)
-{
-    const grid *g = proa__int8_grid_of(p, slot);
-    return g && g->kind == GRID_ACTIVATION && !g->integers ? g : NULL;
-}
-
-/* True if the op's result is the block's own float32 variable, for an INT8 op to make instead. */
-static bool is_result(const int8_pass *p, const proa_tensor *slot)
-{
-    const proa_var *v = proa__slot_var(slot);
-    return proa__use_of(&p->uses, v) && !v->persistable && slot->dtype == PROA_F32;
-}
-
 /* The result of the ReLU that alone reads t, and its index; NULL: there is none. */
 static proa_tensor *relu_behind(const int8_pass *p, const proa_tensor *t, int32_t *at)
 {
@@ -29,14 +16,14 @@ static proa_tensor *relu_behind(const int8_pass *p, const proa_tensor *t, int32_
     const proa_instr *instr = *at == PROA__NOBODY ? NULL : &p->block->ops[*at];
     if (!instr || !proa__is_op(instr, "relu")) return NULL;
     proa_tensor *out = ((const proa_relu_args *)instr->args)->out;
-    return is_result(p, out) ? out : NULL;
+    return proa__int8_is_result(p, out) ? out : NULL;
 }
 
 static proa_status add(int8_pass *p, proa_instr *instr)
 {
     const proa_add_args *a = instr->args;
-    const grid *x = activation_grid(p, a->x), *y = activation_grid(p, a->y);
-    if (!x || !y || !is_result(p, a->out) || !proa__same_shape(a->x, a->out) ||
+    const grid *x = proa__int8_activation(p, a->x), *y = proa__int8_activation(p, a->y);
+    if (!x || !y || !proa__int8_is_result(p, a->out) || !proa__same_shape(a->x, a->out) ||
         !proa__same_shape(a->y, a->out))
         return PROA_OK;
     int32_t behind;
@@ -47,12 +34,8 @@ static proa_status add(int8_pass *p, proa_instr *instr)
                                .high = INT8_RANGE,
                                .dtype = PROA_F32,
                                .out = positive ? positive : a->out};
-    const wanted *of = proa__int8_want(p, x->from, x->largest, x->low);
-    if (!of) return proa_error();
-    made.x = of->handle;
-    of = proa__int8_want(p, y->from, y->largest, y->low);
-    if (!of) return proa_error();
-    made.y = of->handle;
+    made.x = proa__int8_operand(p, x), made.y = proa__int8_operand(p, y);
+    if (!made.x || !made.y) return proa_error();
     p->n_products++;
     PROA_TRY(proa__instr_become(instr, proa_find_op("add_int8"), &made));
     if (positive) proa__instr_clear(&p->block->ops[behind]);
@@ -61,11 +44,10 @@ static proa_status add(int8_pass *p, proa_instr *instr)
 
 static proa_status pool(int8_pass *p, proa_instr *instr, proa_avg_pool2d_int8_args made)
 {
-    const grid *x = activation_grid(p, made.x);
-    if (!x || !is_result(p, made.out)) return PROA_OK;
-    const wanted *of = proa__int8_want(p, x->from, x->largest, x->low);
-    if (!of) return proa_error();
-    made.x = of->handle;
+    const grid *x = proa__int8_activation(p, made.x);
+    if (!x || !proa__int8_is_result(p, made.out)) return PROA_OK;
+    made.x = proa__int8_operand(p, x);
+    if (!made.x) return proa_error();
     made.scale = step_of(x);
     made.high = INT8_RANGE;
     made.dtype = PROA_F32;

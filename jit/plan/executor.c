@@ -213,7 +213,7 @@ static proa_status take_inputs(proa_executor *e, proa_tensors inputs)
 static _Thread_local const proa__step *watched;
 
 /* Copies between layouts; with `from` NULL sets the padding of `to` to zero. */
-static proa_status lay_out(proa_tensor *to, const proa_tensor *from)
+static proa_status convert_layout(proa_tensor *to, const proa_tensor *from)
 {
     if (!from) return proa__zero_padding(to) ? PROA_OK : PROA_ERR_INTERNAL;
     if (proa__format(to)) {
@@ -246,7 +246,7 @@ static proa_status run_watched(proa_call *call)
 
 static proa_status run_step(const proa__step *step, bool watch)
 {
-    if (!step->op) return lay_out(step->to, step->from);
+    if (!step->op) return convert_layout(step->to, step->from);
     if (!watch) return run_picked(step);
     bool was = proa_door_set(PROA_DOOR_RUN, true);
     watched = step;
@@ -476,7 +476,7 @@ static proa_status collect(proa_executor *e, const proa__segment *last)
         }
         proa_meta meta = proa_meta_of(v->handle);
         PROA_TRY(proa__executor_hand_out(e, i, &meta, 0));
-        PROA_TRY(lay_out(e->outputs[i], v->handle));
+        PROA_TRY(convert_layout(e->outputs[i], v->handle));
     }
     return PROA_OK;
 }

@@ -43,50 +43,40 @@ static proa_meta pooled_meta(const pooled_geometry *p, proa_dtype dtype)
     return m;
 }
 
-static proa_status check(const char *op, const char *name, const proa_tensor *t, const proa_meta *m)
-{
-    bool same = t->ndim == m->ndim && (proa_dtype)t->dtype == m->dtype;
-    for (int i = 0; same && i < m->ndim; i++)
-        same = t->shape[i] == m->shape[i] || t->shape[i] < 0 || m->shape[i] < 0;
-    if (same) return PROA_OK;
-    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
-                         "must be %s%s as conv2d_pooled made it, got %s", proa_dtype_name(m->dtype),
-                         proa__shape_text(m->shape, m->ndim), proa__tensor_text(t));
-}
-
 proa_status conv2d_pooled_infer(const proa_conv2d_pooled_args *a, proa_conv2d_pooled_metas *m)
 {
     pooled_geometry p;
     PROA_TRY(POOLED_GEOMETRY("conv2d_pooled", a, &p));
     m->out = pooled_meta(&p, (proa_dtype)a->x->dtype);
     m->place = pooled_meta(&p, PROA_I32);
-    if (proa__absent(a->bias)) return PROA_OK;
-    const proa_meta bias = {.dtype = m->out.dtype, .ndim = 1, .shape = {p.g.out_channels}};
-    return check("conv2d_pooled", "bias", a->bias, &bias);
+    return proa__conv_check_bias("conv2d_pooled", "bias", a->bias, a->x, p.g.out_channels);
 }
 
-#define POOLED_GRAD(op, a)                                                   \
-    pooled_geometry p;                                                       \
-    PROA_TRY(POOLED_GEOMETRY(op, a, &p));                                    \
-    proa_meta out = pooled_meta(&p, (proa_dtype)(a)->x->dtype), place = out; \
-    place.dtype = PROA_I32;                                                  \
-    PROA_TRY(check(op, "out", (a)->out, &out));                              \
-    PROA_TRY(check(op, "place", (a)->place, &place));                        \
-    PROA_TRY(check(op, "d_out", (a)->d_out, &out))
+/* Checks what the forward op made, and its gradient. */
+static proa_status check_grad(const char *op, const pooled_geometry *p, const proa_tensor *x,
+                              const proa_tensor *made, const proa_tensor *place, const proa_tensor *d_out)
+{
+    const proa_meta out = pooled_meta(p, (proa_dtype)x->dtype), places = pooled_meta(p, PROA_I32);
+    PROA_TRY(proa__conv_check_made(op, "out", made, &out, "conv2d_pooled"));
+    PROA_TRY(proa__conv_check_made(op, "place", place, &places, "conv2d_pooled"));
+    return proa__conv_check_made(op, "d_out", d_out, &out, "conv2d_pooled");
+}
 
 proa_status conv2d_pooled_grad_input_infer(const proa_conv2d_pooled_grad_input_args *a,
                                            proa_conv2d_pooled_grad_input_metas *m)
 {
-    POOLED_GRAD("conv2d_pooled_grad_input", a);
+    pooled_geometry p;
+    PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_input", a, &p));
     m->d_x = proa_meta_of(a->x);
-    return PROA_OK;
+    return check_grad("conv2d_pooled_grad_input", &p, a->x, a->out, a->place, a->d_out);
 }
 
 proa_status conv2d_pooled_grad_filter_infer(const proa_conv2d_pooled_grad_filter_args *a,
                                             proa_conv2d_pooled_grad_filter_metas *m)
 {
-    POOLED_GRAD("conv2d_pooled_grad_filter", a);
+    pooled_geometry p;
+    PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_filter", a, &p));
     m->d_weight = proa_meta_of(a->weight);
-    m->d_bias = (proa_meta){.dtype = out.dtype, .ndim = 1, .shape = {p.g.out_channels}};
-    return PROA_OK;
+    m->d_bias = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = 1, .shape = {p.g.out_channels}};
+    return check_grad("conv2d_pooled_grad_filter", &p, a->x, a->out, a->place, a->d_out);
 }

@@ -4,6 +4,7 @@
 
 #include "core/kernel_cache.h"
 #include "core/thread.h"
+#include "ops/ints.h"
 #include "ops/padding.h"
 
 #define FAIL(p, argument, ...) \
@@ -180,6 +181,30 @@ void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m)
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m)
 {
     put_meta(g, g->out_channels, g->out, dtype, m);
+}
+
+proa_status proa__conv_check_made(const char *op, const char *name, const proa_tensor *t, const proa_meta *m,
+                                  const char *maker)
+{
+    if ((proa_dtype)t->dtype == m->dtype && t->ndim == m->ndim &&
+        proa__shapes_agree(t->shape, m->shape, m->ndim))
+        return PROA_OK;
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
+                         "must be %s%s as %s made it, got %s", proa_dtype_name(m->dtype),
+                         proa__shape_text(m->shape, m->ndim), maker, proa__tensor_text(t));
+}
+
+proa_status proa__conv_check_bias(const char *op, const char *name, const proa_tensor *bias,
+                                  const proa_tensor *x, int64_t out_channels)
+{
+    if (proa__absent(bias)) return PROA_OK;
+    if (bias->dtype != x->dtype)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name, "is %s, but x is %s",
+                             proa_dtype_name((proa_dtype)bias->dtype), proa_dtype_name((proa_dtype)x->dtype));
+    if (bias->ndim == 1 && proa__shapes_agree(bias->shape, &out_channels, 1)) return PROA_OK;
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
+                         "must be 1-D with one value for each of %lld output channels, got %s",
+                         (long long)out_channels, proa__tensor_text(bias));
 }
 
 bool proa__conv_paddings(const conv_geometry *g, int64_t *to)

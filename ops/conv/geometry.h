@@ -45,6 +45,13 @@ proa_status proa__conv_dear(double cost);
  * transposed op, meta_in is therefore the op's output. */
 void proa__conv_meta_in(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
 void proa__conv_meta_out(const conv_geometry *g, proa_dtype dtype, proa_meta *m);
+/* Fails unless t, argument `name` of an op, has m's dtype and, where dims are known, shape, as `maker` made
+ * it. */
+proa_status proa__conv_check_made(const char *op, const char *name, const proa_tensor *t, const proa_meta *m,
+                                  const char *maker);
+/* Fails unless a bias is absent or has x's dtype and a value for each output channel. */
+proa_status proa__conv_check_bias(const char *op, const char *name, const proa_tensor *bias,
+                                  const proa_tensor *x, int64_t out_channels);
 /* True where vectors of pixels (low_output_channels.h) are faster than vectors of channels, because there are
  * too few output channels to fill those. */
 bool proa__conv_has_low_output_channels(const conv_geometry *g);
@@ -98,30 +105,29 @@ static inline int64_t conv_grain(const conv_geometry *g, int64_t items)
 /* Number of threads that the whole convolution keeps busy, by the measure of conv_grain. */
 static inline int64_t conv_worth(const conv_geometry *g) { return 1 + (int64_t)(conv_work(g) / 65536.0); }
 
+/* The attributes of an op as those of another call or args; without groups, for ops that have none. */
+#define CONV_SAME_UNGROUPED(a)                                                 \
+    .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, \
+    .data_format = (a)->data_format, .padding_algorithm = (a)->padding_algorithm
+#define CONV_SAME_ATTRIBUTES(a) CONV_SAME_UNGROUPED(a), .groups = (a)->groups
+
 /* conv_params of each kind of op, from its args. */
-#define CONV_COMMON(a, N)                                                                          \
+#define CONV_COMMON(a, N, in_groups)                                                               \
     .dims = N, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
-    .dilation = (a)->dilation, .groups = (a)->groups, .algorithm = (a)->padding_algorithm,         \
+    .dilation = (a)->dilation, .groups = in_groups, .algorithm = (a)->padding_algorithm,           \
     .format = (a)->data_format
-#define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N)})
+#define CONV_PARAMS(a, N, name) ((conv_params){.op = name, CONV_COMMON(a, N, (a)->groups)})
+/* CONV_PARAMS of an op conv<rank>d<suffix>. */
+#define CONV_PARAMS_OF(a, rank, suffix) CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", suffix))
 /* CONV_PARAMS for ops whose weight may have another dtype than x. */
-#define CONV_PARAMS_MIXED(a, N, name) ((conv_params){.op = name, .mixed = true, CONV_COMMON(a, N)})
-#define CONV_TRANSPOSE_PARAMS(a, N, name)                 \
-    ((conv_params){.op = name,                            \
-                   .transposed = true,                    \
-                   CONV_COMMON(a, N),                     \
-                   .output_padding = (a)->output_padding, \
-                   .output_size = (a)->output_size})
-/* The same for 2-D ops without groups whose weight may have another dtype than x. */
-#define CONV_UNGROUPED(a)                                                                          \
-    .dims = 2, .x = (a)->x, .weight = (a)->weight, .stride = (a)->stride, .padding = (a)->padding, \
-    .dilation = (a)->dilation, .groups = 1, .algorithm = (a)->padding_algorithm, .format = (a)->data_format
-#define CONV_TRANSPOSE_INT8_PARAMS(a)                     \
-    ((conv_params){.op = "conv2d_transpose_int8",         \
-                   .transposed = true,                    \
-                   .mixed = true,                         \
-                   CONV_UNGROUPED(a),                     \
-                   .output_padding = (a)->output_padding, \
-                   .output_size = (a)->output_size})
+#define CONV_PARAMS_MIXED(a, N, name) \
+    ((conv_params){.op = name, .mixed = true, CONV_COMMON(a, N, (a)->groups)})
+#define CONV_TRANSPOSED(a) \
+    .transposed = true, .output_padding = (a)->output_padding, .output_size = (a)->output_size
+#define CONV_TRANSPOSE_PARAMS(a, N) \
+    ((conv_params){                 \
+        .op = PROA__OF_RANK(N, "conv", "_transpose"), CONV_TRANSPOSED(a), CONV_COMMON(a, N, (a)->groups)})
+#define CONV_TRANSPOSE_INT8_PARAMS(a) \
+    ((conv_params){.op = "conv2d_transpose_int8", .mixed = true, CONV_TRANSPOSED(a), CONV_COMMON(a, 2, 1)})
 
 #endif

@@ -28,18 +28,6 @@ static proa_status check_filter(const char *name, const proa_tensor *w, proa_dty
     return PROA_OK;
 }
 
-static proa_status check_bias(const char *name, const proa_tensor *bias, const proa_tensor *filter)
-{
-    if (proa__absent(bias)) return PROA_OK;
-    if (bias->dtype != filter->dtype)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("inverted_residual"), name,
-                             "is %s, but x is %s", proa_dtype_name((proa_dtype)bias->dtype),
-                             proa_dtype_name((proa_dtype)filter->dtype));
-    if (bias->ndim == 1 && bias->shape[0] == filter->shape[0]) return PROA_OK;
-    return FAIL(name, "must be 1-D with %lld values, got %s", (long long)filter->shape[0],
-                proa__tensor_text(bias));
-}
-
 /* Infers one of the three convolutions: fills g, and `to` with its result's shape, for the next one. */
 static proa_status step(const proa_tensor *x, const proa_tensor *filter, const conv_params *attributes,
                         conv_geometry *g, proa_tensor *result)
@@ -81,13 +69,19 @@ proa_status proa__inverted_geometry(const proa_inverted_residual_args *a, invert
     return step(&made[1], a->project, &plain, &g->project, &made[2]);
 }
 
+static proa_status check_bias(const char *name, const proa_tensor *bias, const proa_inverted_residual_args *a,
+                              const proa_tensor *filter)
+{
+    return proa__conv_check_bias("inverted_residual", name, bias, a->x, filter->shape[0]);
+}
+
 proa_status inverted_residual_infer(const proa_inverted_residual_args *a, proa_inverted_residual_metas *m)
 {
     inverted_geometry g;
     PROA_TRY(proa__inverted_geometry(a, &g));
-    if (g.expands) PROA_TRY(check_bias("expand_bias", a->expand_bias, a->expand));
-    PROA_TRY(check_bias("depthwise_bias", a->depthwise_bias, a->depthwise));
-    PROA_TRY(check_bias("project_bias", a->project_bias, a->project));
+    if (g.expands) PROA_TRY(check_bias("expand_bias", a->expand_bias, a, a->expand));
+    PROA_TRY(check_bias("depthwise_bias", a->depthwise_bias, a, a->depthwise));
+    PROA_TRY(check_bias("project_bias", a->project_bias, a, a->project));
     proa__conv_meta_out(&g.project, (proa_dtype)a->x->dtype, &m->out);
     return proa__epilogue_meta("inverted_residual", &(proa__epilogue){.residual = a->residual}, &m->out);
 }

@@ -40,7 +40,7 @@ static inline int64_t low_output_chunk(const low_output_job *f, int64_t chunk)
     return chunk * f->g->batch / f->chunks;
 }
 
-/* ---- forwards ---- */
+/* ---- forward ---- */
 
 /* Stores the first n floats of two vectors. */
 static inline __attribute__((always_inline)) void low_output_put(float *to, const low_output_lane *sum,
@@ -121,7 +121,7 @@ static proa_status low_output_forward(const conv_job *job)
     return PROA_OK;
 }
 
-/* ---- to the filter ---- */
+/* ---- wgrad ---- */
 
 /* sums[channel][tap of the row] += d · x, over a whole plane, as vectors; `step`: between channels. */
 static inline __attribute__((always_inline)) void low_output_row(const low_output_job *f, const int os,

@@ -144,68 +144,49 @@ static void add_bias(const conv_geometry *g, const float *bias, float *out)
     }
 }
 
-static proa_status conv_prepare(const void *args, void **state)
-{
-    const proa_conv1d_args *a = args;
-    const int rank = proa__spatial_rank(a->x);
-    proa_tensor *sides[] = {a->x, a->weight, a->out};
-    return prepare(CONV_ALGORITHM_conv_onednn, &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), sides,
-                   !proa__absent(a->bias), state);
-}
+/* <kernel>_prepare for an op conv<N>d<suffix>. */
+#define PREPARE(kernel, op, suffix, x_side, w_side, y_side, bias)                                            \
+    static proa_status kernel##_prepare(const void *args, void **state)                                      \
+    {                                                                                                        \
+        const proa_##op##_args *a = args;                                                                    \
+        proa_tensor *sides[] = {x_side, w_side, y_side};                                                     \
+        return prepare(CONV_ALGORITHM_##kernel, &CONV_PARAMS_OF(a, proa__spatial_rank(a->x), suffix), sides, \
+                       bias, state);                                                                         \
+    }
+PREPARE(conv_onednn, conv1d, "", a->x, a->weight, a->out, !proa__absent(a->bias))
+PREPARE(conv_grad_input_onednn, conv2d_grad_input, "_grad_input", a->d_x, a->weight, a->d_out, false)
+PREPARE(conv_grad_filter_onednn, conv2d_grad_filter, "_grad_filter", a->x, a->d_weight, a->d_out, false)
 
-PROA_KERNEL_BLOCKED(conv_onednn, conv1d, conv_prepare, proa__dnnl_release, proa__dnnl_result_format)
+PROA_KERNEL_BLOCKED(conv_onednn, conv1d, conv_onednn_prepare, proa__dnnl_release, proa__dnnl_result_format)
 {
     proa_tensor *tensors[] = {a->x, a->weight, a->out, a->bias};
-    return proa__dnnl_run_tensors(run, a, conv_prepare, tensors);
+    return proa__dnnl_run_tensors(run, a, conv_onednn_prepare, tensors);
 }
 
-static proa_status grad_input_prepare(const void *args, void **state)
-{
-    const proa_conv2d_grad_input_args *a = args;
-    const int rank = proa__spatial_rank(a->x);
-    proa_tensor *sides[] = {a->d_x, a->weight, a->d_out};
-    return prepare(CONV_ALGORITHM_conv_grad_input_onednn,
-                   &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), sides, false, state);
-}
-
-PROA_KERNEL_BLOCKED(conv_grad_input_onednn, conv2d_grad_input, grad_input_prepare, proa__dnnl_release,
-                    proa__dnnl_result_format)
+PROA_KERNEL_BLOCKED(conv_grad_input_onednn, conv2d_grad_input, conv_grad_input_onednn_prepare,
+                    proa__dnnl_release, proa__dnnl_result_format)
 {
     proa_tensor *tensors[] = {a->d_out, a->weight, a->d_x, proa_none};
-    return proa__dnnl_run_tensors(run, a, grad_input_prepare, tensors);
+    return proa__dnnl_run_tensors(run, a, conv_grad_input_onednn_prepare, tensors);
 }
 
-static proa_status grad_filter_prepare(const void *args, void **state)
-{
-    const proa_conv2d_grad_filter_args *a = args;
-    const int rank = proa__spatial_rank(a->x);
-    proa_tensor *sides[] = {a->x, a->d_weight, a->d_out};
-    return prepare(CONV_ALGORITHM_conv_grad_filter_onednn,
-                   &CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")), sides, false, state);
-}
-
-PROA_KERNEL_BLOCKED(conv_grad_filter_onednn, conv2d_grad_filter, grad_filter_prepare, proa__dnnl_release,
-                    proa__dnnl_result_format)
+PROA_KERNEL_BLOCKED(conv_grad_filter_onednn, conv2d_grad_filter, conv_grad_filter_onednn_prepare,
+                    proa__dnnl_release, proa__dnnl_result_format)
 {
     proa_tensor *tensors[] = {a->x, a->d_out, a->d_weight, proa_none};
-    return proa__dnnl_run_tensors(run, a, grad_filter_prepare, tensors);
+    return proa__dnnl_run_tensors(run, a, conv_grad_filter_onednn_prepare, tensors);
 }
 
 /* ---- transposed: a dgrad, and a bias ---- */
 
-static conv_params transpose_params(const proa_conv1d_transpose_args *a)
-{
-    const int rank = proa__spatial_rank(a->x);
-    return CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose"));
-}
+#define TRANSPOSE_PARAMS(a) CONV_TRANSPOSE_PARAMS(a, proa__spatial_rank((a)->x))
 
 static proa_status transpose_prepare(const void *args, void **state)
 {
     const proa_conv1d_transpose_args *a = args;
     if (!proa__absent(a->bias) && a->x->dtype != PROA_F32) return proa_decline("a bias that is not float32");
     proa_tensor *sides[] = {a->out, a->weight, a->x};
-    const conv_params p = transpose_params(a);
-    return prepare(CONV_ALGORITHM_conv_transpose_onednn, &p, sides, false, state);
+    return prepare(CONV_ALGORITHM_conv_transpose_onednn, &TRANSPOSE_PARAMS(a), sides, false, state);
 }
 
 static int transpose_format(const void *args, const void *state)
@@ -222,9 +203,8 @@ PROA_KERNEL_BLOCKED(conv_transpose_onednn, conv1d_transpose, transpose_prepare, 
     proa_tensor *tensors[] = {a->x, a->weight, a->out};
     PROA_TRY(proa__dnnl_run_tensors(&same, a, transpose_prepare, tensors));
     if (!biased) return PROA_OK;
-    const conv_params p = transpose_params(a);
     conv_geometry g;
-    PROA_TRY(proa__conv_geometry(&p, &g));
+    PROA_TRY(proa__conv_geometry(&TRANSPOSE_PARAMS(a), &g));
     add_bias(&g, (const float *)(void *)a->bias->data, (float *)(void *)a->out->data);
     return PROA_OK;
 }

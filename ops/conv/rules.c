@@ -12,10 +12,6 @@ static proa_tensor *sum_but_channels(proa_tensor *d_out, int dims, bool channels
     return proa_sum(d_out, .axis = ((proa_ints){dims + 1, axes, NULL, NULL}));
 }
 
-/* The op's attributes as the options of another call. */
-#define SAME_ATTRS(a)                                                                                 \
-    .stride = (a)->stride, .padding = (a)->padding, .dilation = (a)->dilation, .groups = (a)->groups, \
-    .padding_algorithm = (a)->padding_algorithm, .data_format = (a)->data_format
 /* A transposed op's paddings are those of its own input: explicit ones for the ops that see it reversed. */
 #define EXPLICIT_ATTRS(a)                                                                     \
     .stride = (a)->stride, .padding = paddings, .dilation = dilations, .groups = (a)->groups, \
@@ -62,7 +58,7 @@ static proa_status row_vjp(const proa_conv1d_args *a, proa_conv1d_grads *g)
 static proa_status row_transpose_vjp(const proa_conv1d_transpose_args *a, proa_conv1d_transpose_grads *g)
 {
     int64_t axis = row_axis(a->data_format), paddings[2], dilations[1];
-    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, 1, "conv1d_transpose"), paddings, dilations));
+    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, 1), paddings, dilations));
     proa_tensor *x = as_rows(a->x, axis), *weight = as_rows(a->weight, -2), *d_out = as_rows(g->d_out, axis);
     if (g->want_x) g->d_x = without_rows(proa_conv2d(d_out, weight, PROA_NONE, ROW_ATTRS(a)), axis);
     if (g->want_weight)
@@ -94,10 +90,11 @@ proa_status conv_vjp(int rank, const proa_conv1d_args *a, proa_conv1d_grads *g)
 {
     if (rank == 1) return row_vjp(a, g);
     if (g->want_x)
-        g->d_x = grad_input(rank, a->x, a->weight, g->d_out, (proa_conv2d_grad_input_opts){SAME_ATTRS(a)});
+        g->d_x = grad_input(rank, a->x, a->weight, g->d_out,
+                            (proa_conv2d_grad_input_opts){CONV_SAME_ATTRIBUTES(a)});
     if (g->want_weight)
-        g->d_weight =
-            grad_filter(rank, a->x, a->weight, g->d_out, (proa_conv2d_grad_filter_opts){SAME_ATTRS(a)});
+        g->d_weight = grad_filter(rank, a->x, a->weight, g->d_out,
+                                  (proa_conv2d_grad_filter_opts){CONV_SAME_ATTRIBUTES(a)});
     if (g->want_bias) g->d_bias = sum_but_channels(g->d_out, rank, proa__channels_last(a->data_format));
     return proa_error();
 }
@@ -106,9 +103,10 @@ proa_status conv_grad_input_vjp(int rank, const proa_conv2d_grad_input_args *a,
                                 proa_conv2d_grad_input_grads *g)
 {
     if (g->want_weight)
-        g->d_weight =
-            grad_filter(rank, g->d_d_x, a->weight, a->d_out, (proa_conv2d_grad_filter_opts){SAME_ATTRS(a)});
-    if (g->want_d_out) g->d_d_out = conv(rank, g->d_d_x, a->weight, (proa_conv2d_opts){SAME_ATTRS(a)});
+        g->d_weight = grad_filter(rank, g->d_d_x, a->weight, a->d_out,
+                                  (proa_conv2d_grad_filter_opts){CONV_SAME_ATTRIBUTES(a)});
+    if (g->want_d_out)
+        g->d_d_out = conv(rank, g->d_d_x, a->weight, (proa_conv2d_opts){CONV_SAME_ATTRIBUTES(a)});
     return proa_error();
 }
 
@@ -116,9 +114,10 @@ proa_status conv_grad_filter_vjp(int rank, const proa_conv2d_grad_filter_args *a
                                  proa_conv2d_grad_filter_grads *g)
 {
     if (g->want_x)
-        g->d_x =
-            grad_input(rank, a->x, g->d_d_weight, a->d_out, (proa_conv2d_grad_input_opts){SAME_ATTRS(a)});
-    if (g->want_d_out) g->d_d_out = conv(rank, a->x, g->d_d_weight, (proa_conv2d_opts){SAME_ATTRS(a)});
+        g->d_x = grad_input(rank, a->x, g->d_d_weight, a->d_out,
+                            (proa_conv2d_grad_input_opts){CONV_SAME_ATTRIBUTES(a)});
+    if (g->want_d_out)
+        g->d_d_out = conv(rank, a->x, g->d_d_weight, (proa_conv2d_opts){CONV_SAME_ATTRIBUTES(a)});
     return proa_error();
 }
 
@@ -126,8 +125,7 @@ proa_status conv_transpose_vjp(int rank, const proa_conv1d_transpose_args *a, pr
 {
     if (rank == 1) return row_transpose_vjp(a, g);
     int64_t padding_values[6], dilation_values[3];
-    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose")),
-                            padding_values, dilation_values));
+    PROA_TRY(explicit_lists(&CONV_TRANSPOSE_PARAMS(a, rank), padding_values, dilation_values));
     proa_ints paddings = {2 * rank, padding_values, NULL, NULL},
               dilations = {rank, dilation_values, NULL, NULL};
     if (g->want_x) g->d_x = conv(rank, g->d_out, a->weight, (proa_conv2d_opts){EXPLICIT_ATTRS(a)});

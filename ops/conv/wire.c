@@ -126,14 +126,13 @@ static proa_status write_conv(const conv_params *p, proa_tensor *bias, proa_tens
 proa_status conv_write(int rank, const void *args, proa_wire_writer *w)
 {
     const proa_conv1d_args *a = args;
-    return write_conv(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "")), a->bias, a->out, w);
+    return write_conv(&CONV_PARAMS_OF(a, rank, ""), a->bias, a->out, w);
 }
 
 proa_status conv_transpose_write(int rank, const void *args, proa_wire_writer *w)
 {
     const proa_conv1d_transpose_args *a = args;
-    return write_conv(&CONV_TRANSPOSE_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_transpose")), a->bias,
-                      a->out, w);
+    return write_conv(&CONV_TRANSPOSE_PARAMS(a, rank), a->bias, a->out, w);
 }
 
 /* ---- gradients: one wire op stands for two of ours ---- */
@@ -154,15 +153,13 @@ static proa_status write_grad(const conv_params *p, proa_tensor *d_out, const ch
 proa_status conv_grad_input_write(int rank, const void *args, proa_wire_writer *w)
 {
     const proa_conv2d_grad_input_args *a = args;
-    return write_grad(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_input")), a->d_out,
-                      "Input@GRAD", a->d_x, w);
+    return write_grad(&CONV_PARAMS_OF(a, rank, "_grad_input"), a->d_out, "Input@GRAD", a->d_x, w);
 }
 
 proa_status conv_grad_filter_write(int rank, const void *args, proa_wire_writer *w)
 {
     const proa_conv2d_grad_filter_args *a = args;
-    return write_grad(&CONV_PARAMS(a, rank, PROA__OF_RANK(rank, "conv", "_grad_filter")), a->d_out,
-                      "Filter@GRAD", a->d_weight, w);
+    return write_grad(&CONV_PARAMS_OF(a, rank, "_grad_filter"), a->d_out, "Filter@GRAD", a->d_weight, w);
 }
 
 static proa_data_format read_format(proa_wire_reader *r)

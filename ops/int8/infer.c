@@ -1,5 +1,6 @@
 /* Shapes and dtypes of INT8 ops. May use core only. */
 #include "ops/conv/geometry.h"
+#include "ops/ints.h"
 #include "ops/matmul/product.h"
 #include "ops/pool/geometry.h"
 #include "impl/int8.h"
@@ -42,9 +43,8 @@ static proa_status check_channels(const char *op, const char *argument, const pr
 static proa_status check_residual(const char *op, const proa_tensor *r, const proa_meta *out)
 {
     if (proa__absent(r)) return PROA_OK;
-    bool same = r->ndim == out->ndim && (r->dtype == PROA_F32 || is_integer(r));
-    for (int i = 0; same && i < r->ndim; i++)
-        same = r->shape[i] == out->shape[i] || r->shape[i] < 0 || out->shape[i] < 0;
+    bool same = r->ndim == out->ndim && (r->dtype == PROA_F32 || is_integer(r)) &&
+                proa__shapes_agree(r->shape, out->shape, r->ndim);
     if (same) return PROA_OK;
     return FAIL(op, "residual", "must be F32, I8 or U8 %s, as the result is; got %s",
                 proa__shape_text(out->shape, out->ndim), proa__tensor_text(r));
@@ -134,9 +134,8 @@ proa_status avg_pool2d_int8_infer(const proa_avg_pool2d_int8_args *a, proa_avg_p
 proa_status add_int8_infer(const proa_add_int8_args *a, proa_add_int8_metas *m)
 {
     PROA_TRY(check_result("add_int8", a->dtype, a->high));
-    bool same = is_integer(a->y) && a->y->ndim == a->x->ndim;
-    for (int i = 0; same && i < a->x->ndim; i++)
-        same = a->x->shape[i] == a->y->shape[i] || a->x->shape[i] < 0 || a->y->shape[i] < 0;
+    bool same = is_integer(a->y) && a->y->ndim == a->x->ndim &&
+                proa__shapes_agree(a->x->shape, a->y->shape, a->x->ndim);
     if (!same)
         return FAIL("add_int8", "y", "must be I8 or U8 %s, as x is; got %s",
                     proa__shape_text(a->x->shape, a->x->ndim), proa__tensor_text(a->y));

@@ -44,7 +44,8 @@ static bool add_channels(proa__dnnl_build *b, int index, int ndim, int64_t n)
     return proa__dnnl_add(b, index, false, proa__dnnl_md(ndim, dims + 2 - ndim, NULL, PROA_F32));
 }
 
-/* Descriptors' sizes of source, weights and destination, and which of them the primitive may lay out. */
+/* Descriptors' sizes of source, weights and destination, and of which of them the primitive may choose the
+ * layout. */
 typedef struct operand {
     int n;
     const int64_t *dims, *strides;

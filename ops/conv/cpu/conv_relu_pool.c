@@ -4,6 +4,7 @@
  * the number of threads, each chunk with its own scratch. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/conv_relu_pool.h"
+#include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
 #include "impl/elementwise.h"
 #include "impl/pool.h"
@@ -136,18 +137,6 @@ static void pack_forward(const pooled_job *j)
                 o < g->out_channels ? j->weight[o * taps + t] : 0;
 }
 
-/* Copies image n into zero padding. */
-static void pad_image(const pooled_job *j, int64_t n, float *to)
-{
-    const conv_geometry *g = &j->p.g;
-    const float *from = j->x + n * g->in_channels * g->in[1] * g->in[2];
-    memset(to, 0, (size_t)(g->in_channels * j->lines * j->width) * sizeof *to);
-    for (int64_t c = 0; c < g->in_channels; c++)
-        for (int64_t r = 0; r < g->in[1]; r++, from += g->in[2])
-            memcpy(to + (c * j->lines + g->before[1] + r) * j->width + g->before[2], from,
-                   (size_t)g->in[2] * sizeof *to);
-}
-
 /* Maximum and argmax of each pooling window in one row of windows; `line` holds the convolution's results as
  * [window row][column][LANES]. */
 static void pool_line(const pooled_job *j, const float *line, int64_t py, int64_t columns, float *best,
@@ -210,7 +199,7 @@ static void forward_range(int64_t begin, int64_t end, void *context)
         float *image = j->work + chunk * j->work_each;
         float *line = image + gemm_round_up(j->p.g.in_channels * j->lines * j->width, 16);
         for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
-            pad_image(j, n, image);
+            pad_image(&j->p.g, j->x, n, j->lines, j->width, image);
             for (int64_t b = 0; b * LANES < j->p.g.out_channels; b++) forward_block(j, n, b, image, line);
         }
     }
@@ -283,23 +272,74 @@ static int64_t image_floats(const pooled_job *j)
     return gemm_round_up(j->lines * j->width * j->p.g.in_channels + VECTORS_MAX * LANES, 16);
 }
 
-#define POOLED_SIZES(X) X(1, 1) X(1, 2) X(2, 1) X(2, 2) X(3, 1) X(3, 2) X(4, 1) X(4, 2) X(5, 1) X(5, 2)
+/* A register tile of a filter's rows × vectors, over all argmax pixels of a plane: `image` and `filter` are
+ * at its first vector, their rows `pitch` and `ld` floats apart. */
+typedef void (*pooled_tile_fn)(const given *v, float *image, int64_t pitch, float *filter, int64_t ld);
+#define POOLED_TILE(name, rows, vecs)                                                              \
+    static void name##_##rows##_##vecs(const given *v, float *image, int64_t pitch, float *filter, \
+                                       int64_t ld)                                                 \
+    {                                                                                              \
+        name(rows, vecs, v, image, pitch, filter, ld);                                             \
+    }
+#define POOLED_TILES(X) X(1, 1) X(1, 2) X(2, 1) X(2, 2) X(3, 1) X(3, 2) X(4, 1) X(4, 2) X(5, 1) X(5, 2)
 
-/* ---- gradient of the filter --------------------------------------------------------------------- */
+/* Runs the tiles of a whole filter. */
+static void run_tiles(const pooled_job *j, const pooled_tile_fn *tiles, const given *v, float *image,
+                      float *filter)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
+    for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
+        for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
+            int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r), vecs = gemm_min(VECTORS_MAX, j->vectors - k);
+            tiles[(rows - 1) * VECTORS_MAX + vecs - 1](v, image + r * pitch + k * LANES, pitch,
+                                                       filter + r * ld + k * LANES, ld);
+        }
+}
 
-/* sums[rows × vecs vectors] += value · the vectors at offset `at`, over all argmax pixels. pitch: floats
- * between image rows. */
+/* Copies the planes of an image to [line][column][channel] within its padding, or back. */
+static void turn_image(const pooled_job *j, float *planes, float *image, const bool back)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t channels = g->in_channels;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t r = 0; r < g->in[1]; r++, planes += g->in[2]) {
+            float *line = image + ((g->before[1] + r) * j->width + g->before[2]) * channels + c;
+            for (int64_t i = 0; i < g->in[2]; i++)
+                if (back) planes[i] = line[i * channels];
+                else line[i * channels] = planes[i];
+        }
+}
+
+/* Copies filters [out][in][row][column] to [out][row][column, in], rows of whole vectors, or back. */
+static void turn_filters(const pooled_job *j, float *filters, float *rows, const bool back)
+{
+    const conv_geometry *g = &j->p.g;
+    int64_t ld = j->vectors * LANES, channels = g->in_channels;
+    for (int64_t o = 0; o < g->out_channels; o++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t r = 0; r < g->kernel[1]; r++)
+                for (int64_t k = 0; k < g->kernel[2]; k++, filters++) {
+                    float *at = rows + (o * g->kernel[1] + r) * ld + k * channels + c;
+                    if (back) *filters = *at;
+                    else *at = *filters;
+                }
+}
+
+/* ---- wgrad ---------------------------------------------------------------------------------- */
+
+/* filter[rows × vecs vectors] += value · the image's vectors at offset `at`. */
 static inline __attribute__((always_inline)) void filter_tile(const int rows, const int vecs, const given *v,
-                                                              const float *x, int64_t pitch, float *sums,
-                                                              int64_t sums_pitch)
+                                                              const float *image, int64_t pitch,
+                                                              float *filter, int64_t ld)
 {
     lane sum[ROWS_MAX][VECTORS_MAX];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int k = 0; k < vecs; k++) sum[r][k] = *(const lane *)(sums + r * sums_pitch + k * LANES);
+        for (int k = 0; k < vecs; k++) sum[r][k] = *(const lane *)(filter + r * ld + k * LANES);
     for (int64_t i = 0; i < v->n; i++) {
-        const float *from = x + v->at[i];
+        const float *from = image + v->at[i];
         float value = v->value[i];
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
@@ -309,33 +349,13 @@ static inline __attribute__((always_inline)) void filter_tile(const int rows, co
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int k = 0; k < vecs; k++) *(lane *)(sums + r * sums_pitch + k * LANES) = sum[r][k];
+        for (int k = 0; k < vecs; k++) *(lane *)(filter + r * ld + k * LANES) = sum[r][k];
 }
 
-typedef void (*filter_tile_fn)(const given *v, const float *x, int64_t pitch, float *sums,
-                               int64_t sums_pitch);
-#define FILTER_TILE(rows, vecs)                                                                      \
-    static void filter_tile_##rows##_##vecs(const given *v, const float *x, int64_t pitch, float *s, \
-                                            int64_t sp)                                              \
-    {                                                                                                \
-        filter_tile(rows, vecs, v, x, pitch, s, sp);                                                 \
-    }
-POOLED_SIZES(FILTER_TILE)
+#define FILTER_TILE(rows, vecs) POOLED_TILE(filter_tile, rows, vecs)
+POOLED_TILES(FILTER_TILE)
 #define FILTER_ENTRY(rows, vecs) filter_tile_##rows##_##vecs,
-static const filter_tile_fn filter_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(FILTER_ENTRY)};
-
-/* Converts an image to [line][column][channel] with zero padding. */
-static void turn_image(const pooled_job *j, int64_t n, float *to)
-{
-    const conv_geometry *g = &j->p.g;
-    int64_t channels = g->in_channels;
-    const float *from = j->x + n * channels * g->in[1] * g->in[2];
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t r = 0; r < g->in[1]; r++, from += g->in[2]) {
-            float *line = to + ((g->before[1] + r) * j->width + g->before[2]) * channels + c;
-            for (int64_t i = 0; i < g->in[2]; i++) line[i * channels] = from[i];
-        }
-}
+static const pooled_tile_fn filter_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_TILES(FILTER_ENTRY)};
 
 /* Floats of one chunk's sums: weight gradients, then bias gradients. */
 static int64_t filter_floats(const pooled_job *j)
@@ -347,50 +367,21 @@ static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const pooled_job *j = context;
     const conv_geometry *g = &j->p.g;
-    int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
+    const int64_t filter = g->kernel[1] * j->vectors * LANES, planes = g->in_channels * g->in[1] * g->in[2];
     for (int64_t chunk = begin; chunk < end; chunk++) {
         float *image = j->work + chunk * j->work_each, *sums = image + image_floats(j) + given_floats(j);
-        float *totals = sums + g->out_channels * g->kernel[1] * ld;
+        float *totals = sums + g->out_channels * filter;
         memset(image, 0, (size_t)j->work_each * sizeof *image);
         for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
-            turn_image(j, n, image);
+            turn_image(j, (float *)(uintptr_t)j->x + n * planes, image, false);
             for (int64_t o = 0; o < g->out_channels; o++) {
                 given v = given_of(j, image + image_floats(j));
                 totals[o] += take_plane(j, n * g->out_channels + o, &v);
-                for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
-                    for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
-                        int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r);
-                        int64_t vecs = gemm_min(VECTORS_MAX, j->vectors - k);
-                        filter_tiles[(rows - 1) * VECTORS_MAX + vecs - 1](
-                            &v, image + r * pitch + k * LANES, pitch,
-                            sums + (o * g->kernel[1] + r) * ld + k * LANES, ld);
-                    }
+                run_tiles(j, filter_tiles, &v, image, sums + o * filter);
             }
         }
+        memcpy(j->result + chunk * filter_floats(j), sums, (size_t)filter_floats(j) * sizeof *sums);
     }
-}
-
-/* Adds the chunks' sums in order, and stores the weight gradients in the layout of the weights. */
-static void filter_end(const pooled_job *j, const float *sums, float *d_weight, float *d_bias)
-{
-    const conv_geometry *g = &j->p.g;
-    int64_t ld = j->vectors * LANES, channels = g->in_channels, columns = g->kernel[2];
-    for (int64_t o = 0; o < g->out_channels; o++) {
-        d_bias[o] = sums[g->out_channels * g->kernel[1] * ld + o];
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t r = 0; r < g->kernel[1]; r++)
-                for (int64_t k = 0; k < columns; k++)
-                    *d_weight++ = sums[(o * g->kernel[1] + r) * ld + k * channels + c];
-    }
-}
-
-static void filter_task(int64_t begin, int64_t end, void *context)
-{
-    const pooled_job *j = context;
-    int64_t n = filter_floats(j), from = image_floats(j) + given_floats(j);
-    filter_range(begin, end, context);
-    for (int64_t chunk = begin; chunk < end; chunk++)
-        memcpy(j->result + chunk * n, j->work + chunk * j->work_each + from, (size_t)n * sizeof *j->result);
 }
 
 PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
@@ -404,33 +395,34 @@ PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
     j.result = proa_scratch((size_t)((j.chunks + 1) * n) * sizeof *j.result);
     if (!j.result) return proa_error();
     proa_status status = PROA_OK;
-    if (j.chunks) status = run_chunks(&j, image_floats(&j) + given_floats(&j) + n, 0, NULL, filter_task);
+    if (j.chunks) status = run_chunks(&j, image_floats(&j) + given_floats(&j) + n, 0, NULL, filter_range);
     float *total = j.result + j.chunks * n;
     memset(total, 0, (size_t)n * sizeof *total);
     for (int64_t chunk = 0; chunk < j.chunks; chunk++)
         for (int64_t i = 0; i < n; i++) total[i] += j.result[chunk * n + i];
-    filter_end(&j, total, (float *)(void *)a->d_weight->data, (float *)(void *)a->d_bias->data);
+    turn_filters(&j, (float *)(void *)a->d_weight->data, total, true);
+    memcpy(a->d_bias->data, total + n - j.p.g.out_channels, (size_t)j.p.g.out_channels * sizeof *total);
     proa_scratch_free(j.result);
     return status;
 }
 
-/* ---- gradient of the input ---------------------------------------------------------------------- */
+/* ---- dgrad ---------------------------------------------------------------------------------- */
 
-/* Adds value · w[rows × vecs vectors] at each offset `at`. WAYS distant offsets are interleaved, because a
- * load soon after a store to the same address is slow. */
+/* Adds value · filter[rows × vecs vectors] to the image at each offset `at`. WAYS distant offsets are
+ * interleaved, because a load soon after a store to the same address is slow. */
 static inline __attribute__((always_inline)) void input_tile(const int rows, const int vecs, const given *v,
-                                                             const float *w, int64_t w_pitch, float *x,
-                                                             int64_t pitch)
+                                                             float *image, int64_t pitch, const float *filter,
+                                                             int64_t ld)
 {
     lane tap[ROWS_MAX][VECTORS_MAX];
     int64_t part = (v->n + WAYS - 1) / WAYS;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int k = 0; k < vecs; k++) tap[r][k] = *(const lane *)(w + r * w_pitch + k * LANES);
+        for (int k = 0; k < vecs; k++) tap[r][k] = *(const lane *)(filter + r * ld + k * LANES);
     for (int64_t i = 0; i < part; i++)
         for (int64_t at = i; at < v->n; at += part) {
-            float *to = x + v->at[at], value = v->value[at];
+            float *to = image + v->at[at], value = v->value[at];
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -438,49 +430,23 @@ static inline __attribute__((always_inline)) void input_tile(const int rows, con
         }
 }
 
-typedef void (*input_tile_fn)(const given *v, const float *w, int64_t w_pitch, float *x, int64_t pitch);
-#define INPUT_TILE(rows, vecs)                                                                   \
-    static void input_tile_##rows##_##vecs(const given *v, const float *w, int64_t wp, float *x, \
-                                           int64_t pitch)                                        \
-    {                                                                                            \
-        input_tile(rows, vecs, v, w, wp, x, pitch);                                              \
-    }
-POOLED_SIZES(INPUT_TILE)
+#define INPUT_TILE(rows, vecs) POOLED_TILE(input_tile, rows, vecs)
+POOLED_TILES(INPUT_TILE)
 #define INPUT_ENTRY(rows, vecs) input_tile_##rows##_##vecs,
-static const input_tile_fn input_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_SIZES(INPUT_ENTRY)};
+static const pooled_tile_fn input_tiles[ROWS_MAX * VECTORS_MAX] = {POOLED_TILES(INPUT_ENTRY)};
 
-/* Packs the weights as [out channel][row][column, in channel]; rows are padded with zeros to whole
- * vectors. */
-static void pack_input(const pooled_job *j)
+static void pack_filters(const pooled_job *j)
 {
     const conv_geometry *g = &j->p.g;
-    int64_t ld = j->vectors * LANES, channels = g->in_channels;
-    memset(j->packed, 0, (size_t)(g->out_channels * g->kernel[1] * ld) * sizeof(float));
-    for (int64_t o = 0; o < g->out_channels; o++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t r = 0; r < g->kernel[1]; r++)
-                for (int64_t k = 0; k < g->kernel[2]; k++)
-                    j->packed[(o * g->kernel[1] + r) * ld + k * channels + c] =
-                        j->weight[((o * channels + c) * g->kernel[1] + r) * g->kernel[2] + k];
-}
-
-static void input_back(const pooled_job *j, int64_t n, const float *image)
-{
-    const conv_geometry *g = &j->p.g;
-    int64_t channels = g->in_channels;
-    float *to = j->result + n * channels * g->in[1] * g->in[2];
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t r = 0; r < g->in[1]; r++, to += g->in[2]) {
-            const float *line = image + ((g->before[1] + r) * j->width + g->before[2]) * channels + c;
-            for (int64_t i = 0; i < g->in[2]; i++) to[i] = line[i * channels];
-        }
+    memset(j->packed, 0, (size_t)(g->out_channels * g->kernel[1] * j->vectors * LANES) * sizeof(float));
+    turn_filters(j, (float *)(uintptr_t)j->weight, j->packed, false);
 }
 
 static void input_range(int64_t begin, int64_t end, void *context)
 {
     const pooled_job *j = context;
     const conv_geometry *g = &j->p.g;
-    int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
+    const int64_t filter = g->kernel[1] * j->vectors * LANES, planes = g->in_channels * g->in[1] * g->in[2];
     for (int64_t chunk = begin; chunk < end; chunk++) {
         float *image = j->work + chunk * j->work_each;
         for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
@@ -488,16 +454,9 @@ static void input_range(int64_t begin, int64_t end, void *context)
             for (int64_t o = 0; o < g->out_channels; o++) {
                 given v = given_of(j, image + image_floats(j));
                 take_plane(j, n * g->out_channels + o, &v);
-                for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
-                    for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
-                        int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r);
-                        int64_t vecs = gemm_min(VECTORS_MAX, j->vectors - k);
-                        input_tiles[(rows - 1) * VECTORS_MAX + vecs - 1](
-                            &v, j->packed + (o * g->kernel[1] + r) * ld + k * LANES, ld,
-                            image + r * pitch + k * LANES, pitch);
-                    }
+                run_tiles(j, input_tiles, &v, image, j->packed + o * filter);
             }
-            input_back(j, n, image);
+            turn_image(j, j->result + n * planes, image, true);
         }
     }
 }
@@ -512,10 +471,12 @@ PROA_KERNEL_PREPARED(conv2d_pooled_grad_input_cpu, conv2d_pooled_grad_input, con
     PROA_TRY(start(&j, "conv2d_pooled_grad_input", a->x, a->weight, &a->padding, &a->kernel_size));
     if (!j.chunks) return PROA_OK;
     return run_chunks(&j, image_floats(&j) + given_floats(&j),
-                      j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_input, input_range);
+                      j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_filters, input_range);
 }
 
 /* ---- composed kernels: the same results from other ops ---- */
+
+#define POOLED_CONV(a) .stride = POOLED_ONES, .padding = (a)->padding, .dilation = POOLED_ONES, .groups = 1
 
 static proa_status call(const char *op, void *args)
 {
@@ -528,13 +489,7 @@ PROA_KERNEL_ANYWHERE(conv2d_pooled_composed_cpu, conv2d_pooled)
     const proa_ints zeros = {2, (int64_t *)(uintptr_t)none, NULL, NULL};
     proa_status status;
     PROA_SCOPE {
-        proa_conv2d_args conv = {.x = a->x,
-                                 .weight = a->weight,
-                                 .bias = a->bias,
-                                 .stride = POOLED_ONES,
-                                 .padding = a->padding,
-                                 .dilation = POOLED_ONES,
-                                 .groups = 1};
+        proa_conv2d_args conv = {.x = a->x, .weight = a->weight, .bias = a->bias, POOLED_CONV(a)};
         status = call("conv2d", &conv);
         proa_max_pool2d_with_index_args pool = {.x = conv.out,
                                                 .kernel_size = a->kernel_size,
@@ -574,14 +529,8 @@ PROA_KERNEL_ANYWHERE(conv2d_pooled_grad_input_composed_cpu, conv2d_pooled_grad_i
     PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_input", a, &p));
     PROA_SCOPE {
         proa_tensor *d_conv = spread(&p, a->out, a->place, a->d_out, a->kernel_size);
-        proa_conv2d_grad_input_args conv = {.x = a->x,
-                                            .weight = a->weight,
-                                            .d_out = d_conv,
-                                            .stride = POOLED_ONES,
-                                            .padding = a->padding,
-                                            .dilation = POOLED_ONES,
-                                            .groups = 1,
-                                            .d_x = a->d_x};
+        proa_conv2d_grad_input_args conv = {
+            .x = a->x, .weight = a->weight, .d_out = d_conv, POOLED_CONV(a), .d_x = a->d_x};
         if (d_conv) call("conv2d_grad_input", &conv);
     }
     return proa_error();
@@ -594,14 +543,8 @@ PROA_KERNEL_ANYWHERE(conv2d_pooled_grad_filter_composed_cpu, conv2d_pooled_grad_
     PROA_TRY(POOLED_GEOMETRY("conv2d_pooled_grad_filter", a, &p));
     PROA_SCOPE {
         proa_tensor *d_conv = spread(&p, a->out, a->place, a->d_out, a->kernel_size);
-        proa_conv2d_grad_filter_args conv = {.x = a->x,
-                                             .weight = a->weight,
-                                             .d_out = d_conv,
-                                             .stride = POOLED_ONES,
-                                             .padding = a->padding,
-                                             .dilation = POOLED_ONES,
-                                             .groups = 1,
-                                             .d_weight = a->d_weight};
+        proa_conv2d_grad_filter_args conv = {
+            .x = a->x, .weight = a->weight, .d_out = d_conv, POOLED_CONV(a), .d_weight = a->d_weight};
         proa_sum_args sum = {
             .x = d_conv, .axis = {3, (int64_t *)(uintptr_t)axes, NULL, NULL}, .out = a->d_bias};
         if (d_conv && call("conv2d_grad_filter", &conv) == PROA_OK) call("sum", &sum);

@@ -133,7 +133,7 @@ static void spatial(const cuda_tensor &t, int dims, bool channels_last, int64_t 
     for (int i = 0; i < dims; i++) to[3 - dims + i] = t.shape[(channels_last ? 1 : 2) + i];
 }
 
-/* Byte strides of t's axes, as its memory is laid out (channels-last if t.channels_last). */
+/* Byte strides of t's axes, in memory order (channels-last if t.channels_last). */
 static void axis_strides(const cuda_tensor &t, int64_t *step)
 {
     int64_t next = cuda_item(t.dtype);
@@ -263,10 +263,10 @@ proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_
     set_operand(&j.filter, w, v->out_channels, w.shape[1], v->kernel, false);
     set_padding(&j, a, a->transposed ? v->out : v->in);
     j.bias = cuda_given(bias) ? cuda_look(bias).data : NULL;
-    bool lay = last || x.channels_last || y.channels_last || w.channels_last;
-    proa_status status = run_layout(c, &j, lay);
+    bool channels_last = last || x.channels_last || y.channels_last || w.channels_last;
+    proa_status status = run_layout(c, &j, channels_last);
     release(c, &j);
-    if (status == PROA_DECLINED && lay) { /* cuDNN has this convolution channels-first only */
+    if (status == PROA_DECLINED && channels_last) { /* cuDNN has this convolution channels-first only */
         status = run_layout(c, &j, false);
         release(c, &j);
     }
