@@ -1,22 +1,14 @@
-/* Winograd F(2×2, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016): a tile
- * of 2×2 outputs takes 16 multiplications per channel instead of 36, and is as accurate as direct summation.
- * Images are channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use
- * core and helpers of ops/. */
+/* Winograd convolutions with the transforms of winograd_transforms.h: chunks of tiles are transformed,
+ * multiplied by the transformed filter, one product a sum of points, and transformed back. Images are
+ * channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use core and
+ * helpers of ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
 
 #include "ops/conv/geometry.h"
-#include "kernels/prepacked_gemm.h"
+#include "ops/conv/winograd_transforms.h"
 
-enum {
-    WINOGRAD_TAPS = 9,
-    WINOGRAD_MAX_TAPS = 16, /* of winograd_phases.h */
-    WINOGRAD_SIDE = 4,
-    WINOGRAD_POINTS = 16,
-    WINOGRAD_MAX_SIDE = 6, /* of winograd_points.h */
-    WINOGRAD_MAX_POINTS = 36,
-    WINOGRAD_BLOCK = 16,
-};
+enum { WINOGRAD_TAPS = 9, WINOGRAD_BLOCK = 16 };
 
 /* Layout of images: channel c of a pixel is at c % 16 in block c / 16. Steps are in floats. */
 typedef struct winograd_map {
@@ -44,19 +36,19 @@ typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* Transforms of a Winograd algorithm, for tiles of `side` by `side` results. A tile and the filter have
- * `points` each. All channels of point i are part place_of[i] of sum sum_of[i], which is depths[] such parts
- * deep; a sum adds up `piece` products at a time, since shorter sums round less. Points of a chunk of tiles
- * take about chunk_bytes, at most twice that. `phases`: the image's phases, whose channels are summed
- * together. `tap`: the index in a filter of its t-th of `taps` taps (−1: zero). `filter` makes points of
- * taps, one filter a lane. `lay` writes a tile's points as row `row` of all sums. `results` makes results of
- * sums, for a vector of channels from c on; m: sum 0 of these. */
+/* A Winograd algorithm for tiles of `side` by `side` results. A tile and the filter have `points` each. All
+ * channels of point i are part place_of[i] of sum sum_of[i], which is depths[] such parts deep; a sum adds up
+ * `piece` products at a time, since shorter sums round less. Points of a chunk of tiles take about
+ * chunk_bytes, at most twice that. `phases`: the image's phases, whose channels are summed together. `tap`:
+ * the index in a filter of its t-th of `taps` taps (−1: zero). `filter` makes points of taps, one filter a
+ * lane. `transform` writes a tile's points as row `row` of all sums. `results` makes results of sums, for a
+ * vector of channels from c on; m: sum 0 of these. */
 typedef struct winograd_kind {
     int side, taps, phases, points, sums, chunk_bytes, piece;
     int8_t sum_of[WINOGRAD_MAX_POINTS], place_of[WINOGRAD_MAX_POINTS], depths[WINOGRAD_MAX_POINTS];
     int64_t (*tap)(const conv_geometry *g, int64_t channel, int64_t t);
     void (*filter)(const packed_vector *taps, packed_vector *points);
-    void (*lay)(const winograd *w, int64_t tile, int64_t row, float *v);
+    void (*transform)(const winograd *w, int64_t tile, int64_t row, float *v);
     void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
 } winograd_kind;
 
@@ -97,75 +89,7 @@ static inline void winograd_tiles(winograd *w)
  * points do not map to the same cache sets. */
 static inline int64_t winograd_step(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-/* Floats between two points of one panel of the transformed filter with `summed` channels; and of the whole
- * filter. */
-static inline int64_t winograd_filter_step(int64_t summed) { return winograd_step(summed * PACKED_NR); }
-static inline int64_t winograd_filter_floats(int64_t summed, int64_t made)
-{
-    return packed_panels(made) * WINOGRAD_POINTS * winograd_filter_step(summed);
-}
-
-/* ---- transforms ------------------------------------------------------------------------------- */
-
-/* u = G·g·Gᵀ: transforms filters, one per vector lane. */
-static inline __attribute__((always_inline)) void winograd_filter(const packed_vector *g, packed_vector *u)
-{
-    packed_vector h[12];
-#pragma GCC unroll 3
-    for (int c = 0; c < 3; c++) {
-        packed_vector sum = 0.5f * (g[c] + g[6 + c]), half = 0.5f * g[3 + c];
-        h[c] = g[c], h[3 + c] = sum + half, h[6 + c] = sum - half, h[9 + c] = g[6 + c];
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) {
-        packed_vector sum = 0.5f * (h[3 * r] + h[3 * r + 2]), half = 0.5f * h[3 * r + 1];
-        u[4 * r] = h[3 * r], u[4 * r + 1] = sum + half, u[4 * r + 2] = sum - half,
-              u[4 * r + 3] = h[3 * r + 2];
-    }
-}
-
-/* A filter transform for other tile sizes, given by its one-dimensional transform: `of` makes a side's points
- * of its taps, `step` vectors apart. */
-struct winograd_set; /* winograd_points.h */
-typedef void (*winograd_side_fn)(const struct winograd_set *set, const packed_vector *from, const int step,
-                                 packed_vector *to);
-
-static inline __attribute__((always_inline)) void winograd_filter_by(const struct winograd_set *set,
-                                                                     const packed_vector *g,
-                                                                     winograd_side_fn of, const int taps,
-                                                                     const int side, packed_vector *u)
-{
-    packed_vector h[WINOGRAD_MAX_POINTS], column[WINOGRAD_MAX_SIDE];
-    for (int r = 0; r < taps; r++) of(set, g + taps * r, 1, h + side * r);
-    for (int c = 0; c < side; c++) {
-        of(set, h + c, side, column);
-        for (int r = 0; r < side; r++) u[side * r + c] = column[r];
-    }
-}
-
-/* Row r of Bᵀ·d at column c, of 4×4 pixels d. */
-static inline __attribute__((always_inline)) packed_vector winograd_line(const packed_vector *d, const int r,
-                                                                         const int c)
-{
-    return r == 0   ? d[c] - d[8 + c]
-           : r == 1 ? d[4 + c] + d[8 + c]
-           : r == 2 ? d[8 + c] - d[4 + c]
-                    : d[4 + c] - d[12 + c];
-}
-
-/* v = Bᵀ·d·B, rows [first, end), a point each `step` floats. */
-static inline __attribute__((always_inline)) void winograd_input(packed_vector *d, const int first,
-                                                                 const int end, float *v, int64_t step)
-{
-#pragma GCC unroll 4
-    for (int r = first; r < end; r++, v += 4 * step) {
-        packed_vector a = winograd_line(d, r, 0), b = winograd_line(d, r, 1), c = winograd_line(d, r, 2);
-        *(packed_vector *)v = a - c;
-        *(packed_vector *)(v + step) = b + c;
-        *(packed_vector *)(v + 2 * step) = c - b;
-        *(packed_vector *)(v + 3 * step) = b - winograd_line(d, r, 3);
-    }
-}
+/* ---- tiles ------------------------------------------------------------------------------------ */
 
 static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 {
@@ -188,17 +112,12 @@ static inline void winograd_window(const winograd_map *m, int64_t image, int64_t
     }
 }
 
-/* Computes rows [first, end) of a tile's points, `step` floats apart, of a vector of channels of its
- * pixels. */
-typedef void (*winograd_points)(packed_vector *d, const int first, const int end, float *v, int64_t step);
-
-/* Rows [first, end) of the points of one tile's side × side pixels, for all channels: point p of them for
- * channel c goes to v[p · from_step + c]. */
-static inline __attribute__((always_inline)) void winograd_input_tile(const winograd *w, int64_t tile,
-                                                                      const int side, winograd_points points,
-                                                                      const int first, const int end,
-                                                                      float *v)
+/* Rows [first, end) of the points of one tile's pixels, for all channels: point p of them for channel c goes
+ * to v[p · from_step + c]. */
+WINOGRAD_FN void winograd_transform_tile(const winograd *w, const winograd_set *set, int64_t tile,
+                                         const int first, const int end, float *v)
 {
+    const int side = set->side;
     const winograd_map *m = &w->from;
     int64_t step = w->from_step;
     winograd_place at = winograd_place_of(w, tile);
@@ -212,7 +131,7 @@ static inline __attribute__((always_inline)) void winograd_input_tile(const wino
 #pragma GCC unroll 36
                 for (int i = 0; i < side * side; i++)
                     d[i] = *(const packed_vector *)(from + i / side * line + i % side * pixel + q);
-                points(d, first, end, v + q, step);
+                winograd_input(set, d, first, end, v + q, step);
             }
         return;
     }
@@ -223,7 +142,7 @@ static inline __attribute__((always_inline)) void winograd_input_tile(const wino
         for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
 #pragma GCC unroll 36
             for (int i = 0; i < side * side; i++) d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
-            points(d, first, end, v + q, step);
+            winograd_input(set, d, first, end, v + q, step);
         }
 }
 
@@ -239,73 +158,87 @@ static inline void winograd_put(const winograd *w, packed_vector y, int64_t at, 
     if (!packed_clamps(&w->tail)) packed_activate(w->to.data + at, 0, 1, PACKED_LANES, &w->tail);
 }
 
-/* Stores the four outputs of a tile, row by row, for channels [c, c + LANES). */
-static inline __attribute__((always_inline)) void winograd_put_four(const winograd *w, winograd_place at,
-                                                                    int64_t c, packed_vector y0,
-                                                                    packed_vector y1, packed_vector y2,
-                                                                    packed_vector y3)
+/* Stores n results y of row r of a tile, up to the map's edges, for channels [c, c + LANES). */
+WINOGRAD_FN void winograd_put_row(const winograd *w, winograd_place at, const int r, int64_t c,
+                                  const packed_vector *y, const int n)
 {
     const winograd_map *map = &w->to;
-    int64_t line = map->width * map->pixel, to = at.image * map->image + at.y * line + at.x * map->pixel +
-                                                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
-    bool right = at.x + 1 < map->width, below = at.y + 1 < map->height;
-    winograd_put(w, y0, to, c);
-    if (right) winograd_put(w, y1, to + map->pixel, c);
-    if (below) winograd_put(w, y2, to + line, c);
-    if (right && below) winograd_put(w, y3, to + line + map->pixel, c);
+    int64_t to = at.image * map->image + ((at.y + r) * map->width + at.x) * map->pixel +
+                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+    if (at.y + r >= map->height) return;
+    for (int x = 0; x < n; x++)
+        if (at.x + x < map->width) winograd_put(w, y[x], to + x * map->pixel, c);
 }
 
-/* Aᵀ·m·A. */
-static inline void winograd_results(const winograd *w, winograd_place at, int64_t c, const float *m)
+/* Aᵀ·m·A, up to the map's edges. */
+WINOGRAD_FN void winograd_results_tile(const winograd *w, const winograd_set *set, winograd_place at,
+                                       int64_t c, const float *m)
 {
-    packed_vector p[WINOGRAD_POINTS], h[8];
-#pragma GCC unroll 16
-    for (int i = 0; i < WINOGRAD_POINTS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        h[i] = p[i] + p[4 + i] + p[8 + i];
-        h[4 + i] = p[4 + i] - p[8 + i] - p[12 + i];
+    const int side = set->side, results = set->results;
+    packed_vector p[WINOGRAD_MAX_POINTS], h[WINOGRAD_MAX_POINTS];
+#pragma GCC unroll 36
+    for (int i = 0; i < side * side; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
+#pragma GCC unroll 6
+    for (int i = 0; i < side; i++) {
+        packed_vector column[WINOGRAD_MAX_SIDE];
+        winograd_results_side(set, p + i, side, column);
+        for (int r = 0; r < results; r++) h[side * r + i] = column[r];
     }
-    winograd_put_four(w, at, c, h[0] + h[1] + h[2], h[1] - h[2] - h[3], h[4] + h[5] + h[6],
-                      h[5] - h[6] - h[7]);
+#pragma GCC unroll 4
+    for (int r = 0; r < results; r++) {
+        packed_vector y[WINOGRAD_MAX_SIDE];
+        winograd_results_side(set, h + side * r, 1, y);
+        winograd_put_row(w, at, r, c, y, results);
+    }
 }
 
-/* ---- the convolution ---------------------------------------------------------------------------- */
+/* ---- F(2×2, 3×3), F(3×3, 3×3) and F(4×4, 3×3) with stride 1 ---------------------------------------- */
 
 static inline int64_t winograd_tap(const conv_geometry *g, int64_t channel, int64_t t)
 {
     (void)g;
     return channel * WINOGRAD_TAPS + t;
 }
-static inline void winograd_plain_filter(const packed_vector *taps, packed_vector *points)
-{
-    winograd_filter(taps, points);
-}
-static inline void winograd_plain_lay(const winograd *w, int64_t tile, int64_t row, float *v)
-{
-    winograd_input_tile(w, tile, WINOGRAD_SIDE, winograd_input, 0, WINOGRAD_SIDE, v + row * w->ld);
-}
 
-/* One sum for each point. */
-#define WINOGRAD_SUM_EACH_POINT                                                         \
+/* The functions of a kind over winograd_<set>. */
+#define WINOGRAD_FILTER(set)                                                  \
+    static inline void set##_filter(const packed_vector *g, packed_vector *u) \
+    {                                                                         \
+        winograd_filter(&winograd_##set, g, u);                               \
+    }
+#define WINOGRAD_TRANSFORM(set)                                                                     \
+    static inline void set##_transform(const winograd *w, int64_t tile, int64_t row, float *v)      \
+    {                                                                                               \
+        winograd_transform_tile(w, &winograd_##set, tile, 0, winograd_##set.side, v + row * w->ld); \
+    }
+#define WINOGRAD_RESULTS(set)                                                                         \
+    static inline void set##_results(const winograd *w, winograd_place at, int64_t c, const float *m) \
+    {                                                                                                 \
+        winograd_results_tile(w, &winograd_##set, at, c, m);                                          \
+    }
+#define WINOGRAD_FUNCTIONS(set) WINOGRAD_FILTER(set) WINOGRAD_TRANSFORM(set) WINOGRAD_RESULTS(set)
+WINOGRAD_FUNCTIONS(f2x2)
+WINOGRAD_FUNCTIONS(f3x3)
+WINOGRAD_FUNCTIONS(f4x4)
+
+/* A sum for each of n points. */
+#define WINOGRAD_SUM_EACH_POINT(n)                                                      \
+    .points = n, .sums = n,                                                             \
     .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,  \
                18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35}, \
     .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,                    \
                1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+#define WINOGRAD_KIND(set, n)                                                        \
+    .taps = WINOGRAD_TAPS, .phases = 1, .tap = winograd_tap, .filter = set##_filter, \
+    .transform = set##_transform, .results = set##_results, WINOGRAD_SUM_EACH_POINT(n)
+static const winograd_kind winograd_f2x2_kind = {
+    .side = 2, .chunk_bytes = 512 << 10, .piece = PACKED_KC, WINOGRAD_KIND(f2x2, 16)};
+static const winograd_kind winograd_f3x3_kind = {
+    .side = 3, .chunk_bytes = 1 << 20, .piece = 256, WINOGRAD_KIND(f3x3, 25)};
+static const winograd_kind winograd_f4x4_kind = {
+    .side = 4, .chunk_bytes = 1 << 20, .piece = 64, WINOGRAD_KIND(f4x4, 36)};
 
-/* F(2×2, 3×3) with stride 1. */
-static const winograd_kind winograd_plain = {.side = 2,
-                                             .taps = WINOGRAD_TAPS,
-                                             .phases = 1,
-                                             .tap = winograd_tap,
-                                             .points = WINOGRAD_POINTS,
-                                             .sums = WINOGRAD_POINTS,
-                                             .chunk_bytes = 512 << 10,
-                                             .piece = PACKED_KC,
-                                             WINOGRAD_SUM_EACH_POINT,
-                                             .filter = winograd_plain_filter,
-                                             .lay = winograd_plain_lay,
-                                             .results = winograd_results};
+/* ---- the convolution ---------------------------------------------------------------------------- */
 
 /* Results of tiles [first, first + n), n ≤ chunk, in panels [p0, p1). v: their points; m: scratch for a
  * panel's results. */
@@ -350,7 +283,7 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
     while ((turn = packed_turn(&w->turns, begin)) >= 0) {
         int64_t chunk = turn / w->parts, part = turn % w->parts, first = chunk * w->chunk;
         int64_t n = gemm_min(w->chunk, w->tiles - first);
-        for (int64_t t = 0; t < n && chunk != have; t++) w->kind->lay(w, first + t, t, v);
+        for (int64_t t = 0; t < n && chunk != have; t++) w->kind->transform(w, first + t, t, v);
         have = chunk;
         winograd_panels(w, first, n, part * panels / w->parts, (part + 1) * panels / w->parts, v, m);
     }
@@ -365,7 +298,7 @@ static inline int64_t winograd_ld(int64_t depth)
 }
 
 /* Computes the layout of the sums for chunks of `chunk` tiles. */
-static inline void winograd_lay(winograd *w, int64_t chunk)
+static inline void winograd_layout(winograd *w, int64_t chunk)
 {
     w->chunk = chunk;
     w->from_floats = w->filter_floats = 0;
@@ -386,13 +319,13 @@ static inline proa_status winograd_run(winograd *w)
     enum { TURNS = 4 }; /* work items per thread: others take those of a delayed thread */
     int64_t panels = packed_panels(w->to.channels);
     winograd_tiles(w);
-    winograd_lay(w, 1);
+    winograd_layout(w, 1);
     int64_t threads = gemm_min(proa_threads(), w->tiles), each = w->from_floats + w->kind->sums * PACKED_NR;
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
     w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
     int64_t most = w->kind->chunk_bytes * (w->few ? 2 : 1) / (4 * each) + 1;
-    winograd_lay(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
+    winograd_layout(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
     w->work_each = w->from_floats + w->kind->sums * w->to_step;
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();

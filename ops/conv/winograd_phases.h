@@ -8,12 +8,12 @@
 #ifndef PROA_OPS_CONV_WINOGRAD_PHASES_H
 #define PROA_OPS_CONV_WINOGRAD_PHASES_H
 
-#include "ops/conv/winograd_points.h"
+#include "ops/conv/winograd.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 
 enum { PHASES_TAPS = 4, PHASES_SIDE = 6, PHASES_POINTS = 36 };
-static const winograd_set phases = {
+static const winograd_set winograd_phases = {
     .taps = PHASES_TAPS, .results = 3, .side = 6, .zero = 1, .a = 0.75f, .b = 1.5f};
 
 /* Tap t of 4×4 of one channel of one phase: channels are [line's phase][column's phase][channel]. */
@@ -25,7 +25,8 @@ static inline int64_t phases_tap(const conv_geometry *g, int64_t channel, int64_
     return (channel % in * g->kernel[1] + y) * g->kernel[2] + x;
 }
 
-static inline void phases_filter(const packed_vector *g, packed_vector *u) { points_filter(&phases, g, u); }
+WINOGRAD_FILTER(phases)
+WINOGRAD_RESULTS(phases)
 
 /* Index vector of permutex2var that concatenates the first `two` floats of two vectors and fills up with
  * zeros, which lane 15 of the first has. */
@@ -55,7 +56,7 @@ static inline __mmask8 phases_inside(int64_t first, int64_t two, int64_t length)
 
 /* Writes a tile's points as row `row` of the sums: 6×6 pixels of each of the four phases, read as pixel pairs
  * from two image rows. */
-static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+static inline void phases_transform(const winograd *w, int64_t tile, int64_t row, float *v)
 {
     const winograd_map *m = &w->from;
     const int64_t two = 2 * m->pixel, length = m->width * m->pixel, half = PACKED_LANES / 2;
@@ -85,33 +86,21 @@ static inline void phases_lay(const winograd *w, int64_t tile, int64_t row, floa
                 d[i * PHASES_SIDE + j] = phases_place(p, q, order);
             }
     }
-    points_input(&phases, d, v + row * w->ld, w->from_step);
+    winograd_input(&winograd_phases, d, 0, PHASES_SIDE, v + row * w->ld, w->from_step);
 }
 
-static inline void phases_results(const winograd *w, winograd_place at, int64_t c, const float *m)
-{
-    points_results(&phases, w, at, c, m);
-}
-
-static const winograd_kind winograd_phases = {.side = 3,
-                                              .taps = PHASES_TAPS * PHASES_TAPS,
-                                              .phases = 4,
-                                              .points = PHASES_POINTS,
-                                              .sums = PHASES_POINTS,
-                                              .chunk_bytes = 256 << 10,
-                                              .piece = PACKED_LANES,
-                                              WINOGRAD_SUM_EACH_POINT,
-                                              .tap = phases_tap,
-                                              .filter = phases_filter,
-                                              .lay = phases_lay,
-                                              .results = phases_results};
-
-static const winograd_kind *const phases_kind = &winograd_phases;
-
+static const winograd_kind winograd_phases_kind = {.side = 3,
+                                                   .taps = PHASES_TAPS * PHASES_TAPS,
+                                                   .phases = 4,
+                                                   .chunk_bytes = 256 << 10,
+                                                   .piece = PACKED_LANES,
+                                                   .tap = phases_tap,
+                                                   .filter = phases_filter,
+                                                   .transform = phases_transform,
+                                                   .results = phases_results,
+                                                   WINOGRAD_SUM_EACH_POINT(PHASES_POINTS)};
 #else
-
-static const winograd_kind *const phases_kind = NULL; /* never chosen: it needs AVX-512 */
-
+static const winograd_kind winograd_phases_kind; /* never chosen: it needs AVX-512 */
 #endif
 
 #endif

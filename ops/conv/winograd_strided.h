@@ -13,7 +13,7 @@
 enum { STRIDED_SIDE = 5, STRIDED_POINTS = 25, STRIDED_SUMS = 9 };
 
 /* Bᵀ of one side, in place: d0 to d4, `step` vectors apart, become d0 − d2, d2, d4 − d2, d1, d3. */
-static inline __attribute__((always_inline)) void strided_side(packed_vector *d, const int step)
+WINOGRAD_FN void strided_side(packed_vector *d, const int step)
 {
     packed_vector d1 = d[step], d3 = d[3 * step];
     d[0] -= d[2 * step], d[4 * step] -= d[2 * step];
@@ -21,9 +21,8 @@ static inline __attribute__((always_inline)) void strided_side(packed_vector *d,
 }
 
 /* G of one side: the filter taps g0, g1, g2, `step` vectors apart, become g0, g0 + g2, g2, g1, g1. */
-static inline __attribute__((always_inline)) void strided_filter_side(const struct winograd_set *none,
-                                                                      const packed_vector *g, const int step,
-                                                                      packed_vector *u)
+WINOGRAD_FN void strided_filter_side(const winograd_set *none, const packed_vector *g, const int step,
+                                     packed_vector *u)
 {
     (void)none;
     u[0] = g[0], u[1] = g[0] + g[2 * step], u[2] = g[2 * step], u[3] = u[4] = g[step];
@@ -31,11 +30,11 @@ static inline __attribute__((always_inline)) void strided_filter_side(const stru
 
 static inline void strided_filter(const packed_vector *g, packed_vector *u)
 {
-    winograd_filter_by(NULL, g, strided_filter_side, 3, STRIDED_SIDE, u);
+    winograd_filter_by(NULL, strided_filter_side, 3, STRIDED_SIDE, false, g, u);
 }
 
 /* Writes the 25 points of a tile's 5×5 pixels, all channels, as row `row` of the sums' operands in v. */
-static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, float *v)
+static inline void strided_transform(const winograd *w, int64_t tile, int64_t row, float *v)
 {
     const winograd_map *m = &w->from;
     winograd_place at = winograd_place_of(w, tile);
@@ -66,16 +65,17 @@ static inline void strided_lay(const winograd *w, int64_t tile, int64_t row, flo
 /* Aᵀ of both sides: the tile's 2×2 results A + B and B + C, from its nine sums m, for channels from c on. */
 static inline void strided_results(const winograd *w, winograd_place at, int64_t c, const float *m)
 {
-    packed_vector p[STRIDED_SUMS], h[6];
+    packed_vector p[STRIDED_SUMS], h[6], y[4];
 #pragma GCC unroll 9
     for (int i = 0; i < STRIDED_SUMS; i++) p[i] = *(const packed_vector *)(m + i * w->to_step);
 #pragma GCC unroll 3
     for (int i = 0; i < 3; i++) h[i] = p[i] + p[3 + i], h[3 + i] = p[3 + i] + p[6 + i];
-    winograd_put_four(w, at, c, h[0] + h[1], h[1] + h[2], h[3] + h[4], h[4] + h[5]);
+    y[0] = h[0] + h[1], y[1] = h[1] + h[2], y[2] = h[3] + h[4], y[3] = h[4] + h[5];
+    for (int r = 0; r < 2; r++) winograd_put_row(w, at, r, c, y + 2 * r, 2);
 }
 
 /* Order of a side's points and sum of each (header): d0 − d2 (A), d2 (B), d4 − d2 (C), d1 (A), d3 (C). */
-static const winograd_kind winograd_strided = {
+static const winograd_kind winograd_strided_kind = {
     .side = 2,
     .taps = WINOGRAD_TAPS,
     .phases = 1,
@@ -88,7 +88,7 @@ static const winograd_kind winograd_strided = {
     .place_of = {0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 2, 1, 2, 3, 3, 2, 1, 2, 3, 3},
     .depths = {4, 2, 4, 2, 1, 2, 4, 2, 4},
     .filter = strided_filter,
-    .lay = strided_lay,
+    .transform = strided_transform,
     .results = strided_results};
 
 #endif

@@ -3,7 +3,6 @@
  * channels (winograd*.h). May use core and kernels. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
-#include "ops/conv/winograd_points.h"
 #include "ops/conv/winograd_phases.h"
 #include "ops/conv/winograd_strided.h"
 
@@ -80,7 +79,7 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
     w.from.channels *= w.kind->phases; /* channels to sum; the steps between pixels are unchanged */
     if (!packed_is_of(s, a->weight)) {
         int64_t panels = packed_panels(g->out_channels);
-        winograd_lay(&w, 1);
+        winograd_layout(&w, 1);
         frozen_filter f = {&w, g, (const float *)(void *)a->weight->data, NULL};
         w.points = f.points = packed_renew(s, a->weight, panels * w.filter_floats);
         if (!f.points) return proa_error();
@@ -116,8 +115,8 @@ static proa_status geometry_of(const proa_conv2d_fused_args *a, conv_geometry *g
     }
 FROZEN_KERNEL(conv2d_fused_depthwise_nhwc_cpu, depthwise_run(a, &g, run->state))
 FROZEN_KERNEL(conv2d_fused_pointwise_cpu, run_pointwise(a, &g, run->state))
-FROZEN_KERNEL(conv2d_fused_winograd_phases_avx512_cpu, run_winograd(a, &g, run->state, phases_kind))
-FROZEN_KERNEL(conv2d_fused_winograd_strided_cpu, run_winograd(a, &g, run->state, &winograd_strided))
-FROZEN_KERNEL(conv2d_fused_winograd_f4x4_cpu, run_winograd(a, &g, run->state, &winograd_f4x4))
-FROZEN_KERNEL(conv2d_fused_winograd_f3x3_cpu, run_winograd(a, &g, run->state, &winograd_f3x3))
-FROZEN_KERNEL(conv2d_fused_winograd_f2x2_cpu, run_winograd(a, &g, run->state, &winograd_plain))
+FROZEN_KERNEL(conv2d_fused_winograd_phases_avx512_cpu, run_winograd(a, &g, run->state, &winograd_phases_kind))
+FROZEN_KERNEL(conv2d_fused_winograd_strided_cpu, run_winograd(a, &g, run->state, &winograd_strided_kind))
+FROZEN_KERNEL(conv2d_fused_winograd_f4x4_cpu, run_winograd(a, &g, run->state, &winograd_f4x4_kind))
+FROZEN_KERNEL(conv2d_fused_winograd_f3x3_cpu, run_winograd(a, &g, run->state, &winograd_f3x3_kind))
+FROZEN_KERNEL(conv2d_fused_winograd_f2x2_cpu, run_winograd(a, &g, run->state, &winograd_f2x2_kind))

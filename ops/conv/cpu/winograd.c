@@ -10,13 +10,21 @@ enum {
     BLOCK = WINOGRAD_BLOCK,
     TILE = BLOCK * BLOCK,
     TAPS = WINOGRAD_TAPS,
-    POINTS = WINOGRAD_POINTS,
+    POINTS = 16,
     /* Wgrad: bytes of the points of a chunk of tiles; tiles that a chunk has at least; panels of d_out's
      * points for which a row of the input's points is computed. */
     SUMMED_BYTES = 1 << 20,
     SUMMED_MIN = 64,
     PANELS = 8,
 };
+
+/* Floats between two points of one panel of the transformed filter with `summed` channels; and of the whole
+ * filter. */
+static int64_t filter_step(int64_t summed) { return winograd_step(summed * PACKED_NR); }
+static int64_t filter_floats(int64_t summed, int64_t made)
+{
+    return packed_panels(made) * POINTS * filter_step(summed);
+}
 
 /* ---- preparing ---------------------------------------------------------------------------------- */
 
@@ -56,17 +64,18 @@ static proa_status form_read(form *f, const proa_tensor *t, int format)
 {
     PROA_TRY(form_make(f, t, format));
     if (!f->scratch) return PROA_OK;
-    proa_status status = proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
-    if (status == PROA_OK) return PROA_OK;
-    proa_scratch_free(f->scratch);
-    f->scratch = NULL;
-    return status;
+    return proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
 }
 
 static proa_status form_write(const form *f)
 {
     if (!f->scratch) return PROA_OK;
     return proa__convert_blocked(f->of, f->format, f->scratch, proa__format(f->of), proa__memory(f->of));
+}
+
+static void form_release(form *forms, int n)
+{
+    for (int i = 0; i < n; i++) proa_scratch_free(forms[i].scratch);
 }
 
 /* ---- the filter's points ---------------------------------------------------------------------------- */
@@ -93,8 +102,7 @@ static void turn_round(const float *from, float *to)
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const filter_job *j = context;
-    int64_t summed = j->to_input ? j->out : j->in, blocks = summed / BLOCK,
-            step = winograd_filter_step(summed);
+    int64_t summed = j->to_input ? j->out : j->in, blocks = summed / BLOCK, step = filter_step(summed);
     float turned[TAPS * TILE] __attribute__((aligned(64)));
     for (int64_t item = begin; item < end; item++) {
         int64_t made = item / blocks, sum = item % blocks, o = j->to_input ? sum : made;
@@ -110,63 +118,60 @@ static void filter_range(int64_t begin, int64_t end, void *context)
                 packed_vector g[TAPS], u[POINTS];
                 for (int t = 0; t < TAPS; t++)
                     g[t] = *(const packed_vector *)(block + t * TILE + k * BLOCK + q);
-                winograd_filter(g, u);
+                winograd_filter(&winograd_f2x2, g, u);
                 for (int p = 0; p < POINTS; p++) *(packed_vector *)(to + p * step) = u[p];
             }
         }
     }
 }
 
-/* ---- forwards, and to the input ---------------------------------------------------------------------- */
+/* ---- forward and dgrad ------------------------------------------------------------------------------ */
 
-static proa_status run_images(winograd *w, filter_job *f, const proa_tensor *weight, int format)
+/* Transforms the filter, and runs the convolution with it. */
+static proa_status run_images(winograd *w, filter_job *f)
 {
-    form filter;
-    int64_t summed = w->from.channels, made = w->to.channels;
-    PROA_TRY(form_read(&filter, weight, format));
-    size_t points = (size_t)winograd_filter_floats(summed, made);
-    f->filter = filter.data;
-    f->points = proa_scratch(points * sizeof(float));
-    proa_status status = f->points ? PROA_OK : proa_error();
-    if (status == PROA_OK) {
-        if (made % PACKED_NR) memset(f->points, 0, points * sizeof(float));
-        proa__parallel(summed / BLOCK * (made / BLOCK), 4, filter_range, f);
-        w->points = f->points;
-        status = winograd_run(w);
-    }
+    int64_t summed = w->from.channels, made = w->to.channels, points = filter_floats(summed, made);
+    f->points = proa_scratch((size_t)points * sizeof(float));
+    if (!f->points) return proa_error();
+    if (made % PACKED_NR) memset(f->points, 0, (size_t)points * sizeof(float));
+    proa__parallel(summed / BLOCK * (made / BLOCK), 4, filter_range, f);
+    w->points = f->points;
+    proa_status status = winograd_run(w);
     proa_scratch_free(f->points);
-    proa_scratch_free(filter.scratch);
     return status;
 }
 
 /* to = from convolved with the filter (forward), or with the rotated filter (dgrad). */
-static proa_status run_between(conv_kind kind, const conv_geometry *g, const proa_tensor *from_tensor,
+static proa_status run_between(conv_kind kind, const proa_run *run, const proa_tensor *from_tensor,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to_tensor)
 {
-    int format = proa__conv_image_format();
-    bool back = kind == BACKWARD_DATA;
-    form from, to;
-    PROA_TRY(form_read(&from, from_tensor, format));
-    proa_status status = form_make(&to, to_tensor, format);
+    const conv_geometry *g = run->state;
+    const int format = proa__conv_image_format();
+    const bool back = kind == BACKWARD_DATA;
+    form forms[3] = {{0}}, *from = forms, *filter = forms + 1, *to = forms + 2;
+    if (run->fresh) PROA_TRY(proa__block_output(to_tensor, format));
+    proa_status status = form_read(from, from_tensor, format);
+    if (status == PROA_OK) status = form_read(filter, weight, proa__conv_filter_format());
+    if (status == PROA_OK) status = form_make(to, to_tensor, format);
     if (status == PROA_OK) {
         winograd w = {
-            .kind = &winograd_plain,
-            .from = winograd_map_of(from.data, back ? g->out : g->in, from_tensor->shape[1], true),
-            .to = winograd_map_of(to.data, back ? g->in : g->out, to_tensor->shape[1], true),
+            .kind = &winograd_f2x2_kind,
+            .from = winograd_map_of(from->data, back ? g->out : g->in, from_tensor->shape[1], true),
+            .to = winograd_map_of(to->data, back ? g->in : g->out, to_tensor->shape[1], true),
             .batch = g->batch,
             .before = {back ? 2 - g->before[1] : g->before[1], back ? 2 - g->before[2] : g->before[2]},
             .bias = proa__absent(bias) ? NULL : (const float *)(void *)bias->data,
             .tail = {.residual = proa_none}};
-        filter_job f = {.in = g->in_channels, .out = g->out_channels, .to_input = back};
-        status = run_images(&w, &f, weight, proa__conv_filter_format());
-        if (status == PROA_OK) status = form_write(&to);
-        proa_scratch_free(to.scratch);
+        status = run_images(
+            &w, &(filter_job){
+                    .filter = filter->data, .in = g->in_channels, .out = g->out_channels, .to_input = back});
     }
-    proa_scratch_free(from.scratch);
+    if (status == PROA_OK) status = form_write(to);
+    form_release(forms, 3);
     return status;
 }
 
-/* ---- to the filter -------------------------------------------------------------------------------- */
+/* ---- wgrad ------------------------------------------------------------------------------------ */
 
 /* Sums of products down two panels, each a register tile; added to what stands at `add`, unless that is
  * NULL. */
@@ -200,27 +205,6 @@ typedef struct sum_part {
     float *v, *d;
 } sum_part;
 
-/* Row r of A·y at column c, of a tile y of 2×2. */
-static inline __attribute__((always_inline)) packed_vector result_line(const packed_vector *y, const int r,
-                                                                       const int c)
-{
-    packed_vector none = {0};
-    if (r == 0) return y[c];
-    if (r == 3) return none - y[2 + c];
-    return r == 1 ? y[c] + y[2 + c] : y[c] - y[2 + c];
-}
-
-/* Row r of A·y·Aᵀ. */
-static inline __attribute__((always_inline)) void result_points(const packed_vector *y, const int r,
-                                                                float *to, int64_t step)
-{
-    packed_vector a = result_line(y, r, 0), b = result_line(y, r, 1);
-    *(packed_vector *)to = a;
-    *(packed_vector *)(to + step) = a + b;
-    *(packed_vector *)(to + 2 * step) = a - b;
-    *(packed_vector *)(to + 3 * step) = -b;
-}
-
 static inline __attribute__((always_inline)) void result_tile(const sum_job *j, int64_t tile, const int r,
                                                               const sum_part *part, float *to)
 {
@@ -237,7 +221,8 @@ static inline __attribute__((always_inline)) void result_tile(const sum_job *j, 
         if (right) d[1] = *(const packed_vector *)(y + m->pixel);
         if (below) d[2] = *(const packed_vector *)(y + line);
         if (right && below) d[3] = *(const packed_vector *)(y + line + m->pixel);
-        result_points(d, r, to + (c - c0) / PACKED_NR * 4 * step + c % PACKED_NR, step);
+        winograd_results_adjoint(&winograd_f2x2, d, r, to + (c - c0) / PACKED_NR * 4 * step + c % PACKED_NR,
+                                 step);
     }
 }
 
@@ -246,7 +231,7 @@ static inline __attribute__((always_inline)) void make_points(const sum_job *j, 
                                                               int64_t n, const sum_part *part)
 {
     for (int64_t t = 0; t < n; t++)
-        winograd_input_tile(&j->w, first + t, WINOGRAD_SIDE, winograd_input, r, r + 1, part->v + t * j->w.ld);
+        winograd_transform_tile(&j->w, &winograd_f2x2, first + t, r, r + 1, part->v + t * j->w.ld);
     for (int64_t t = 0; t < n; t++) result_tile(j, first + t, r, part, part->d + t * PACKED_NR);
 }
 
@@ -257,7 +242,7 @@ static void add_products(const sum_job *j, bool first, int64_t n, const sum_part
         for (int64_t panel = part->p0; panel < part->p1; panel++) {
             const float *v = part->v + p * j->w.from_step,
                         *d = part->d + ((panel - part->p0) * 4 + p) * j->w.to_step;
-            float *sum = j->f.points + (panel * POINTS + 4 * part->row + p) * winograd_filter_step(in);
+            float *sum = j->f.points + (panel * POINTS + 4 * part->row + p) * filter_step(in);
             for (int64_t r = 0; r < rows; r++) {
                 int64_t i = r * in / rows, count = (r + 1) * in / rows - i;
                 float *to = sum + i * PACKED_NR;
@@ -294,29 +279,12 @@ static void sum_thread(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Gᵀ·m·G, 16 vectors to 9. */
-static inline __attribute__((always_inline)) void filter_taps(const packed_vector *m, packed_vector *g)
-{
-    packed_vector h[12];
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; c++) {
-        packed_vector sum = 0.5f * (m[4 + c] + m[8 + c]), less = 0.5f * (m[4 + c] - m[8 + c]);
-        h[c] = m[c] + sum, h[4 + c] = less, h[8 + c] = sum + m[12 + c];
-    }
-#pragma GCC unroll 3
-    for (int r = 0; r < 3; r++) {
-        const packed_vector *a = h + 4 * r;
-        packed_vector sum = 0.5f * (a[1] + a[2]);
-        g[3 * r] = a[0] + sum, g[3 * r + 1] = 0.5f * (a[1] - a[2]), g[3 * r + 2] = sum + a[3];
-    }
-}
-
 /* Transforms sums back to filter taps. Item i: one block of input channels (fastest) of one block of output
  * channels. */
 static void taps_range(int64_t begin, int64_t end, void *context)
 {
     const filter_job *j = context;
-    int64_t blocks = j->in / BLOCK, step = winograd_filter_step(j->in);
+    int64_t blocks = j->in / BLOCK, step = filter_step(j->in);
     for (int64_t item = begin; item < end; item++)
         for (int64_t q = 0; q < BLOCK; q += PACKED_LANES) {
             int64_t column = item / blocks * BLOCK + q;
@@ -325,7 +293,7 @@ static void taps_range(int64_t begin, int64_t end, void *context)
             for (int64_t k = 0; k < BLOCK; k++, from += PACKED_NR) {
                 packed_vector m[POINTS], g[TAPS];
                 for (int p = 0; p < POINTS; p++) m[p] = *(const packed_vector *)(from + p * step);
-                filter_taps(m, g);
+                winograd_filter_adjoint(&winograd_f2x2, m, g);
                 for (int t = 0; t < TAPS; t++)
                     *(packed_vector *)(j->filter + item * TAPS * TILE + t * TILE + k * BLOCK + q) = g[t];
             }
@@ -359,7 +327,7 @@ static proa_status sum_tiles_up(sum_job *j)
     w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
     w->work_each = 4 * (w->from_step + wide * w->to_step);
     int64_t work = threads * w->work_each;
-    w->work = proa_scratch((size_t)(work + winograd_filter_floats(in, j->f.out)) * sizeof(float));
+    w->work = proa_scratch((size_t)(work + filter_floats(in, j->f.out)) * sizeof(float));
     if (!w->work) return proa_error();
     j->f.points = w->work + work;
     if (j->f.out % PACKED_NR) memset(w->work, 0, (size_t)work * sizeof(float));
@@ -373,25 +341,23 @@ static proa_status sum_tiles_up(sum_job *j)
 static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, const proa_tensor *d_out,
                               proa_tensor *d_weight)
 {
-    int format = proa__conv_image_format();
-    form in = {.scratch = NULL}, out = {.scratch = NULL}, filter = {.scratch = NULL};
-    proa_status status = form_read(&in, x, format);
-    if (status == PROA_OK) status = form_read(&out, d_out, format);
-    if (status == PROA_OK) status = form_make(&filter, d_weight, proa__conv_filter_format());
+    const int format = proa__conv_image_format();
+    form forms[3] = {{0}}, *in = forms, *out = forms + 1, *filter = forms + 2;
+    proa_status status = form_read(in, x, format);
+    if (status == PROA_OK) status = form_read(out, d_out, format);
+    if (status == PROA_OK) status = form_make(filter, d_weight, proa__conv_filter_format());
     if (status == PROA_OK) {
-        sum_job j = {.w = {.kind = &winograd_plain,
-                           .from = winograd_map_of(in.data, g->in, g->in_channels, true),
+        sum_job j = {.w = {.kind = &winograd_f2x2_kind,
+                           .from = winograd_map_of(in->data, g->in, g->in_channels, true),
                            .to = winograd_map_of(NULL, g->out, g->out_channels, true),
                            .batch = g->batch,
                            .before = {g->before[1], g->before[2]}},
-                     .d_out = out.data,
-                     .f = {.filter = filter.data, .in = g->in_channels, .out = g->out_channels}};
+                     .d_out = out->data,
+                     .f = {.filter = filter->data, .in = g->in_channels, .out = g->out_channels}};
         status = sum_tiles_up(&j);
     }
-    if (status == PROA_OK) status = form_write(&filter);
-    proa_scratch_free(in.scratch);
-    proa_scratch_free(out.scratch);
-    proa_scratch_free(filter.scratch);
+    if (status == PROA_OK) status = form_write(filter);
+    form_release(forms, 3);
     return status;
 }
 
@@ -404,15 +370,13 @@ CONV_PREPARE_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, keep)
 PROA_KERNEL_BLOCKED(conv2d_winograd_avx512_cpu, conv2d, conv2d_winograd_avx512_cpu_prepare, winograd_release,
                     conv_image_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->out, proa__conv_image_format()));
-    return run_between(FORWARD, run->state, a->x, a->weight, a->bias, a->out);
+    return run_between(FORWARD, run, a->x, a->weight, a->bias, a->out);
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_avx512_cpu, conv2d_grad_input,
                     conv2d_grad_input_winograd_avx512_cpu_prepare, winograd_release, conv_image_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_x, proa__conv_image_format()));
-    return run_between(BACKWARD_DATA, run->state, a->d_out, a->weight, proa_none, a->d_x);
+    return run_between(BACKWARD_DATA, run, a->d_out, a->weight, proa_none, a->d_x);
 }
 
 PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_avx512_cpu, conv2d_grad_filter,
