@@ -18,7 +18,8 @@ GONE = re.compile(r"\b(proa__copy_past\w*|past_caches|FLAGS_past_bytes|proa__wid
                   r"|proa__steps\w*|proa__settle\w*|proa__pending|(?:\w+_)?(?:room|ROOM)|proa__later|packed_least|storm_planner|LEAST_\w+"
                   r"|MOST_\w+|winograd_(?:middle|large)|proa_program_optimise\w*|proa_initialised"
                   r"|orthogonalise|waiting_capacity|lay_alike|proa__lie_alike|proa__lies_\w+|\w*lies_(?:so|last|both|side_by_side)|as_it_lies"
-                  r"|\w+_LAID|(?:cuda|conv|pool)_lies_\w+|(?:is|all)_laid|lay_channels_last|cuda_lays?_\w+|proa__fused_(?:read|parse|steps?))\b"
+                  r"|\w+_LAID|(?:cuda|conv|pool)_lies_\w+|(?:is|all)_laid|lay_channels_last|cuda_lays?_\w+|proa__fused_(?:read|parse|steps?)"
+                  r"|winograd_(?:lay|plain_lay|points)|(?:strided|phases|f\dx\d)_lay|lay_shift|lay_out|proa__constant_shapes)\b"
                   r"|(?:->|\.)past\b|\bbool past\b")
 FILES = re.compile(r"^(past|wide|lanes|vmath|vexp_row|forget|fused_tail|facts|known|unknown|lift|place|pack|recorded|split|few|narrow"
                    r"|columns|planes|pairs|winograd_(middle|large)|settle|forms|storm)\.(h|c|inc|cu)$|hostile|update_pass")

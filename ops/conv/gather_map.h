@@ -70,7 +70,7 @@ static inline gather_map gather_map_of(const proa_tensor *t, int64_t places)
 }
 
 /* Prefetches `bytes` bytes. */
-static inline void gather_ask_ahead(const void *at, size_t bytes, const int to_write)
+static inline void gather_prefetch(const void *at, size_t bytes, const int to_write)
 {
     const char *from = at;
     for (size_t i = 0; i < bytes; i += 64) {
@@ -79,13 +79,13 @@ static inline void gather_ask_ahead(const void *at, size_t bytes, const int to_w
     }
 }
 
-/* sum[c] += w[c · channel + k · step] · from[k · row …], for 16 k. */
+/* sum[c] += w[c · channel + k · step] · from[k], for 16 k. */
 static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *sum, const float *w,
                                                                   const int64_t channel, const int64_t step,
-                                                                  const float *from, int64_t row)
+                                                                  const float *from)
 {
     for (int64_t k = 0; k < PAIRS_BLOCK; k++) {
-        gather_lane v = *(const gather_lane *)(from + k * row);
+        gather_lane v = *(const gather_lane *)(from + k * PAIRS_BLOCK);
 #pragma GCC unroll 16
         for (int64_t c = 0; c < PAIRS_BLOCK; c++) sum[c] += w[c * channel + k * step] * v;
     }
@@ -116,11 +116,11 @@ static inline __attribute__((always_inline)) void gather_transpose(gather_lane *
 }
 
 /* Operands of one vector of columns. Block b of 16 channels on the other side (input, in dgrad output) is at
- * from + b · from_step as [pixel][channel][row], its filter block at w + b · step; `blocks` are still to be
- * added. */
+ * from + b · from_step as [pixel][channel][column], its filter block at w + b · step; `blocks` are still to
+ * be added. */
 typedef struct gather_operands {
     const float *w, *from;
-    int64_t step, from_step, row, blocks;
+    int64_t step, from_step, blocks;
 } gather_operands;
 
 /* sums[pixel][16 channels] += the products of the next n blocks of `o`. The filter is read once; the sums
@@ -143,10 +143,9 @@ static inline __attribute__((always_inline)) void gather_add_blocks(const conv_g
             const float *w = o->w + b * o->step, *from = o->from + b * o->from_step;
             for (int32_t i = first; i < end; i++) {
                 const conv_pair *p = &s->pairs[i];
-                gather_ask_ahead(w + next + i * piece, (size_t)piece * sizeof *w, 0);
+                gather_prefetch(w + next + i * piece, (size_t)piece * sizeof *w, 0);
                 gather_add_tile(sum, w + p->tap * PAIRS_TILE, forward ? 1 : PAIRS_BLOCK,
-                                forward ? PAIRS_BLOCK : 1,
-                                from + (forward ? p->in : p->out) * PAIRS_BLOCK * o->row, o->row);
+                                forward ? PAIRS_BLOCK : 1, from + (forward ? p->in : p->out) * PAIRS_TILE);
             }
         }
 #pragma GCC unroll 16

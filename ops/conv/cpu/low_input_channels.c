@@ -46,45 +46,30 @@ static const float *d_at(const low_input_job *j, int64_t image, int64_t place, i
            place * j->d_place;
 }
 
-/* ---- to the input ------------------------------------------------------------------------------- */
+/* ---- dgrad ------------------------------------------------------------------------------- */
 
-/* Copies one pixel of 16 images as [channel][image]; zeros after the last image. */
-static void pack_vector(const low_input_job *j, int64_t vector, int64_t place, float *to)
-{
-    const conv_geometry *g = &j->g;
-    int64_t first = vector * BLOCK, n = gemm_min(BLOCK, g->batch - first), done = n / 4 * 4;
-    int64_t oc = g->out_channels, fours = j->d_channel == 1 ? oc / 4 * 4 : 0;
-    for (int64_t c = 0; c < fours; c += 4)
-        for (int64_t i = 0; i < done; i += 4)
-            gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, BLOCK);
-    for (int64_t c = 0; c < oc; c++) {
-        for (int64_t i = c < fours ? done : 0; i < n; i++) to[c * BLOCK + i] = *d_at(j, first + i, place, c);
-        for (int64_t i = n; i < BLOCK; i++) to[c * BLOCK + i] = 0;
-    }
-}
-
-/* Copies four neighboring pixels of 16 images, all of which exist. */
-static void pack_places(const low_input_job *j, int64_t vector, int64_t place, float *to)
-{
-    const conv_geometry *g = &j->g;
-    int64_t first = vector * BLOCK, step = g->out_channels * BLOCK;
-    for (int64_t c = 0; c < g->out_channels; c++)
-        for (int64_t i = 0; i < BLOCK; i += 4)
-            gemm_transpose_four(d_at(j, first + i, place, c), j->d_image, to + c * BLOCK + i, step);
-}
-
-/* Packs d_out. Item: row of d_out (fastest), vector of images. */
+/* Packs d_out: transposes what four images hold of four channels, or of four pixels where channels are
+ * planes. Images after the last are zeros. Item: row of d_out (fastest), vector of images. */
 static void pack_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
-    int64_t each = j->g.out_channels * BLOCK, width = j->g.out[2];
+    const bool by_channels = j->d_channel == 1;
+    const int64_t channels = by_channels ? 4 : 1, pixels = by_channels ? 1 : 4;
+    int64_t oc = j->g.out_channels, each = oc * BLOCK, width = j->g.out[2];
     for (int64_t item = begin; item < end; item++) {
-        int64_t vector = item / j->g.out[1], p = item % j->g.out[1] * width, stop = p + width;
-        bool by_places = j->d_place == 1 && (vector + 1) * BLOCK <= j->g.batch;
-        float *to = j->packed + vector * j->places * each;
-        while (p < stop)
-            if (by_places && p + 4 <= stop) pack_places(j, vector, p, to + p * each), p += 4;
-            else pack_vector(j, vector, p, to + p * each), p++;
+        int64_t vector = item / j->g.out[1], first = vector * BLOCK, n = gemm_min(BLOCK, j->g.batch - first);
+        int64_t start = item % j->g.out[1] * width, stop = start + width;
+        for (int64_t p = start; p < stop; p += pixels)
+            for (int64_t c = 0; c < oc; c += channels) {
+                float *to = j->packed + (vector * j->places + p) * each + c * BLOCK;
+                int64_t count = by_channels ? gemm_min(4, oc - c) : gemm_min(4, stop - p);
+                int64_t step = by_channels ? BLOCK : each, i = 0;
+                for (; count == 4 && i + 4 <= n; i += 4)
+                    gemm_transpose_four(d_at(j, first + i, p, c), j->d_image, to + i, step);
+                for (; i < BLOCK; i++)
+                    for (int64_t k = 0; k < count; k++)
+                        to[k * step + i] = i < n ? d_at(j, first + i, p, c)[k] : 0;
+            }
     }
 }
 
@@ -227,7 +212,7 @@ static proa_status run_input(low_input_job *j)
     return PROA_OK;
 }
 
-/* ---- to the filter ------------------------------------------------------------------------------- */
+/* ---- wgrad ------------------------------------------------------------------------------- */
 
 /* Copies image n of an NCHW d_out to [block][pixel][channel]; channels after the last one stay zero. */
 static void block_image(const low_input_job *j, int64_t n, float *to)
@@ -355,12 +340,12 @@ static proa_status run_filter(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
     if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
-    bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], lays = j->d_channel != 1;
+    bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d_channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
     j->image = g->in_channels * j->lines * j->pitch;
     j->chunks = gemm_min(g->batch, CHUNKS);
     j->sums = j->d_blocks * g->in_channels * j->taps * BLOCK;
-    j->padded = pads ? gemm_round_up(j->image, BLOCK) : 0, j->blocks = lays ? j->d_blocks * j->d_block : 0;
+    j->padded = pads ? gemm_round_up(j->image, BLOCK) : 0, j->blocks = packs ? j->d_blocks * j->d_block : 0;
     j->each = j->sums + j->padded + j->blocks;
     j->work = proa_scratch((size_t)(j->chunks * j->each) * sizeof(float));
     if (!j->work) return proa_error();
