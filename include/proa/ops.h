@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "9b84242bc0db72fc71465ce4970b23f8c72c6086293bdd561b046f6199570fd4"
+#define PROA_TABLE_HASH "589b6cdd320b6705b31b0315904cdd56b170ad31d907f2ce84e957cf5bf4ecfd"
 
 #endif

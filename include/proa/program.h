@@ -187,6 +187,11 @@ PROA_API proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_bloc
 PROA_API proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_tensors vars,
                                       void *context);
 
+/* While a program is built: x, which a function made of the inputs, with a backward of its own. `backward` is
+ * called once, on the gradients of x, and returns one gradient an input. BAD_STATE outside a program. */
+PROA_API proa_tensors proa_with_backward(proa_tensors x, proa_tensors inputs, proa_block_fn backward,
+                                         void *context);
+
 /* A captured function that is one node of the eager tape: its backward is a captured program as well. */
 typedef struct proa_compiled proa_compiled;
 /* arena_bytes: bytes of the largest arenas; plans: those in the cache (at most FLAGS_kept_plans per

@@ -76,6 +76,18 @@ proa_status loop_grad_infer(const proa_loop_grad_args *a, proa_loop_grad_metas *
     return PROA_OK;
 }
 
+proa_status pylayer_infer(const proa_pylayer_args *a, proa_pylayer_metas *m)
+{
+    const proa_block *b = a->backward;
+    if (!b || b->n_inputs != a->x.count + a->outer.count || b->n_outputs != a->inputs.count)
+        return proa__op_fail(
+            PROA_ERR_INVALID_ARGUMENT, &proa__op_pylayer, "backward",
+            "must be a block that takes gradients of x, and outer, and yields one of each input");
+    PROA_TRY(proa_metas_resize(&m->out, a->x.count));
+    for (int64_t i = 0; i < a->x.count; i++) m->out.at[i] = proa_meta_of(a->x.at[i]);
+    return PROA_OK;
+}
+
 /* ---- capturing blocks ------------------------------------------------------------------ */
 
 static bool symbolic(const proa_tensor *t) { return t && t->flags & PROA_T_SYMBOLIC; }
@@ -107,6 +119,20 @@ static void forget(proa__lambda_lift *lift, proa_program *p, int32_t first_block
     proa__hash_map_clear(&lift->known);
     proa__free(lift->outer);
     proa__free(lift->tensors);
+}
+
+/* Adds an input to a block under construction for each meta. */
+static proa_status add_inputs(proa_block *made, const proa_meta *metas, int64_t n, proa_tensors *in)
+{
+    *in = (proa_tensors){0, proa_scope_alloc(((size_t)n + 1) * sizeof *in->at)};
+    proa_var **vars = proa_scope_alloc(((size_t)n + 1) * sizeof *vars);
+    if (!in->at || !vars) return proa_error();
+    for (; in->count < n; in->count++) {
+        vars[in->count] = proa__var_new(made, NULL, &metas[in->count]);
+        in->at[in->count] = vars[in->count] ? proa__var_tensor(vars[in->count]) : NULL;
+        if (!in->at[in->count]) return proa_error();
+    }
+    return proa__block_set_inputs(made, vars, (int32_t)n);
 }
 
 /* ---- branches -------------------------------------------------------------------------- */
@@ -191,15 +217,8 @@ static proa_block *capture_body(proa_block *b, const loop_fns *fns, const proa_m
                                 proa_tensors *results)
 {
     proa_block *made = proa__block_new(b->program, b->index);
-    proa_tensors in = {0, proa_scope_alloc(((size_t)n + 1) * sizeof *in.at)};
-    proa_var **vars = proa_scope_alloc(((size_t)n + 1) * sizeof *vars);
-    if (!made || !in.at || !vars) return NULL;
-    for (; in.count < n; in.count++) {
-        vars[in.count] = proa__var_new(made, NULL, &metas[in.count]);
-        in.at[in.count] = vars[in.count] ? proa__var_tensor(vars[in.count]) : NULL;
-        if (!in.at[in.count]) return NULL;
-    }
-    if (proa__block_set_inputs(made, vars, (int32_t)n) != PROA_OK) return NULL;
+    proa_tensors in;
+    if (!made || add_inputs(made, metas, n, &in) != PROA_OK) return NULL;
     proa__capture_into(made);
     *results = loop_body(in, (void *)(uintptr_t)fns);
     proa__capture_into(b);
@@ -317,6 +336,48 @@ proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_t
     proa_tensors out = none;
     int32_t n_blocks = b->program->n_blocks;
     proa_status status = capture_while(b, holds, &fns, vars, &lift, &out);
+    proa__capture_into(b);
+    if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
+    forget(&lift, b->program, n_blocks);
+    return status == PROA_OK ? out : none;
+}
+
+/* ---- functions with a backward of their own ----------------------------------------------- */
+
+static proa_status capture_pylayer(proa_block *b, proa_tensors x, proa_tensors inputs, proa_block_fn backward,
+                                   void *context, proa__lambda_lift *lift, proa_tensors *out)
+{
+    proa_block *made = proa__block_new(b->program, b->index);
+    proa_meta *metas = proa_scope_alloc(((size_t)x.count + 1) * sizeof *metas);
+    proa_tensors d;
+    if (!made || !metas) return proa_error();
+    for (int64_t i = 0; i < x.count; i++) metas[i] = proa_meta_of(x.at[i]);
+    PROA_TRY(add_inputs(made, metas, x.count, &d));
+    proa__capture_into(made);
+    proa_tensors results = backward(d, context);
+    proa__capture_into(b);
+    PROA_TRY(proa_error());
+    proa_var **vars;
+    PROA_TRY(proa__lambda_lift_collect(lift, made, results, &vars));
+    PROA_TRY(proa__lambda_lift_apply(lift, made, vars, results.count));
+    proa_tensors outer = {lift->n, lift->tensors};
+    *out = proa_pylayer(x, inputs, outer, made);
+    return proa_error();
+}
+
+proa_tensors proa_with_backward(proa_tensors x, proa_tensors inputs, proa_block_fn backward, void *context)
+{
+    proa_tensors none = {0, NULL}, out = none;
+    if (proa_error() != PROA_OK) return none;
+    proa_block *b = proa__capture_block();
+    if (!b || !backward) {
+        proa_fail(b ? PROA_ERR_INVALID_ARGUMENT : PROA_ERR_BAD_STATE,
+                  "with_backward: needs a function, and a program that is being built");
+        return none;
+    }
+    proa__lambda_lift lift = {0};
+    int32_t n_blocks = b->program->n_blocks;
+    proa_status status = capture_pylayer(b, x, inputs, backward, context, &lift, &out);
     proa__capture_into(b);
     if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
     forget(&lift, b->program, n_blocks);

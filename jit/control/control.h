@@ -7,7 +7,7 @@
 
 #include "impl/control.h"
 
-extern const proa_op proa__op_branch, proa__op_loop, proa__op_loop_grad;
+extern const proa_op proa__op_branch, proa__op_loop, proa__op_loop_grad, proa__op_pylayer;
 
 static inline bool proa__floats(const proa_tensor *t) { return t->dtype >= PROA_F16; }
 

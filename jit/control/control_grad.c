@@ -163,3 +163,23 @@ proa_status loop_vjp(const proa_loop_args *a, proa_loop_grads *g)
     if (g->want_inputs) spread(a->inputs, made, d.count, &g->d_inputs);
     return PROA_OK;
 }
+
+/* The backward of the layer, called on the gradients of its results: zeros for results that nothing used. */
+proa_status pylayer_vjp(const proa_pylayer_args *a, proa_pylayer_grads *g)
+{
+    if (!g->want_inputs) return PROA_OK;
+    if (!proa__capture_block())
+        return proa_fail(PROA_ERR_BAD_STATE, "backward: pylayer is differentiated inside its program only");
+    proa_tensors in = list_of(a->x.count + a->outer.count), made;
+    if (!in.at) return proa_error();
+    for (int64_t i = 0; i < a->x.count; i++) {
+        proa_tensor *d = g->d_out.at[i];
+        in.at[in.count++] = proa__absent(d) ? proa_full_like(a->x.at[i], 0) : d;
+    }
+    for (int64_t i = 0; i < a->outer.count; i++) in.at[in.count++] = a->outer.at[i];
+    PROA_TRY(proa_error());
+    PROA_TRY(proa__block_inline(a->backward, in, NULL, &made));
+    for (int64_t i = 0; i < made.count; i++)
+        g->d_inputs.at[i] = proa__floats(made.at[i]) ? made.at[i] : PROA_NONE;
+    return PROA_OK;
+}

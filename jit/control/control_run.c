@@ -1,6 +1,7 @@
 /* Kernels of branches and loops: each runs its op's sub-blocks with its own executors, which are made when
  * the kernel is prepared. May use core and ops. */
 #include "control.h"
+#include "core/copy.h"
 #include "core/device.h"
 #include "jit/plan/plan.h"
 
@@ -243,4 +244,13 @@ PROA_KERNEL_OF(loop_grad_any, loop_grad, loop_grad_prepare, blocks_release, true
         proa_release(d.at[k]);
     }
     return status;
+}
+
+/* ---- pylayer ----------------------------------------------------------------------------- */
+
+PROA_KERNEL_ANYWHERE(pylayer_any, pylayer)
+{
+    for (int64_t i = 0; i < a->x.count; i++)
+        if (!proa__absent(a->out.at[i])) PROA_TRY(proa__copy(a->out.at[i], a->x.at[i]));
+    return PROA_OK;
 }

@@ -215,6 +215,19 @@ static PyObject *cond(PyObject *module, PyObject *args)
     return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise_callback();
 }
 
+/* with_backward(x, inputs, backward) → copies of the list x, whose gradients to the inputs backward makes. */
+static PyObject *with_backward(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *x, *inputs, *backward;
+    if (!PyArg_ParseTuple(args, "OOO", &x, &inputs, &backward)) return NULL;
+    PROA_SCOPED;
+    proa_tensors made, from;
+    if (!py_to_tensors(x, "x", false, &made) || !py_to_tensors(inputs, "inputs", false, &from)) return NULL;
+    proa_tensors results = proa_with_backward(made, from, py_call_back, backward);
+    return proa_error() == PROA_OK ? py_from_tensors(results) : py_raise_callback();
+}
+
 /* while_loop(cond_fn, body_fn, vars) → list of the last Tensors of the loop variables. cond_fn(*vars) returns
  * one bool; body_fn(*vars) returns the next vars. */
 static PyObject *while_loop(PyObject *module, PyObject *args)
@@ -236,6 +249,7 @@ PyMethodDef py_execute_functions[] = {
     {"compile_program", compile_program, METH_VARARGS,
      "compile_program(program, training=False) -> Compiled"},
     {"cond", cond, METH_VARARGS, "cond(pred, true_fn, false_fn) -> [Tensor]"},
+    {"with_backward", with_backward, METH_VARARGS, "with_backward([Tensor], [Tensor], backward) -> [Tensor]"},
     {"while_loop", while_loop, METH_VARARGS, "while_loop(cond_fn, body_fn, [Tensor]) -> [Tensor]"},
     {0},
 };

@@ -38,6 +38,14 @@ typedef struct proa_loop_grad_args {
     proa_tensors d;
 } proa_loop_grad_args;
 
+typedef struct proa_pylayer_args {
+    proa_tensors x;
+    proa_tensors inputs;
+    proa_tensors outer;
+    struct proa_block *backward;
+    proa_tensors out;
+} proa_pylayer_args;
+
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 /* Runs `then` if pred (bool, one element) holds, `otherwise` if not. Both get the inputs and yield as many
@@ -70,6 +78,13 @@ PROA_API proa_loop_result proa_loop_opt(proa_tensor *condition, proa_tensors var
 PROA_API proa_tensors proa_loop_grad_opt(proa_tensors d_out, proa_tensor *steps, proa_tensors inputs, struct
     proa_block *body);
 #define proa_loop_grad(d_out, steps, inputs, body) proa_loop_grad_opt((d_out), (steps), (inputs), (body))
+
+/* Copies of x, which a function made of the inputs. Their gradients to the inputs are what `backward`
+ * (gradients of x, outer -> gradients of inputs) makes of them.
+ * (Tensor[] x, Tensor[] inputs, Tensor[] outer, block backward) -> (Tensor[] out) */
+PROA_API proa_tensors proa_pylayer_opt(proa_tensors x, proa_tensors inputs, proa_tensors outer, struct
+    proa_block *backward);
+#define proa_pylayer(x, inputs, outer, backward) proa_pylayer_opt((x), (inputs), (outer), (backward))
 
 #ifdef __cplusplus
 }

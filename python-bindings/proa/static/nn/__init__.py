@@ -9,6 +9,7 @@ from .ranking import data_norm, sparse_embedding
 from .sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand, sequence_expand_as,
                            sequence_first_step, sequence_last_step, sequence_pad, sequence_pool, sequence_reshape,
                            sequence_reverse, sequence_scatter, sequence_slice, sequence_softmax, sequence_unpad)
+from .static_pylayer import static_pylayer
 from .vision import deform_conv2d, multi_box_head
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "conv2d_transpose", "conv3d",
@@ -16,4 +17,4 @@ __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "c
            "multi_box_head", "nce", "prelu", "py_func", "row_conv", "sequence_concat", "sequence_conv", "sequence_enumerate", "sequence_expand",
            "sequence_expand_as", "sequence_first_step", "sequence_last_step", "sequence_pad", "sequence_pool",
            "sequence_reshape", "sequence_reverse", "sequence_scatter", "sequence_slice", "sequence_softmax",
-           "sequence_unpad", "sparse_embedding", "spectral_norm", "switch_case", "while_loop"]
+           "sequence_unpad", "sparse_embedding", "spectral_norm", "static_pylayer", "switch_case", "while_loop"]
