@@ -65,6 +65,16 @@ def amp_guard(enable=True, custom_white_list=None, custom_black_list=None, level
         _core.autocast_leave(token)
 
 
+@contextlib.contextmanager
+def suspended():
+    """Inside, operations run in the precision of their inputs: for steps of optimizers that are called under auto_cast."""
+    token = _core.autocast_enter(_LEVELS["O0"], "bfloat16", None, None)
+    try:
+        yield
+    finally:
+        _core.autocast_leave(token)
+
+
 def auto_cast(enable=True, custom_white_list=None, custom_black_list=None, level='O1', dtype='float16',
               use_promote=True):
     """A context for mixed precision: see amp_guard.

@@ -3,6 +3,7 @@
 import math
 
 from ... import _core
+from ...amp.auto_cast import suspended
 from .clip import split_groups, squares, summed_over
 
 
@@ -74,7 +75,8 @@ def rates_over_ranks(optimizer, model):
         for groups in model.divisions:
             at = [i for i, of in enumerate(divided) if of == groups]
             if at:
-                _step_of_parts(optimizer, step, groups, *_part(batch, grads, at), float(rate))
+                with suspended():
+                    _step_of_parts(optimizer, step, groups, *_part(batch, grads, at), float(rate))
 
     optimizer._apply = apply
 

@@ -1,5 +1,6 @@
 """PipelineParallel: trains a PipelineLayer by a schedule of micro-batches."""
 from .... import _core
+from ....amp.auto_cast import suspended
 from ....autograd import backward
 from ....nn import SyncBatchNorm
 from ... import communication as _c
@@ -143,11 +144,12 @@ class PipelineParallel(MetaParallelBase):
         loss = self.forward_backward_pipeline(data, scaler)
         recording = _core.set_recording(False)
         try:
-            if scaler is not None:
-                scaler.step(optimizer)
-                scaler.update()
-            else:
-                optimizer.step()
+            with suspended():
+                if scaler is not None:
+                    scaler.step(optimizer)
+                    scaler.update()
+                else:
+                    optimizer.step()
         finally:
             _core.set_recording(recording)
         optimizer.clear_grad()
