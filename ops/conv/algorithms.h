@@ -38,8 +38,6 @@
     X(conv2d_fused_pointwise_cpu, FORWARD, "prepacked GEMM", "any", "NHWC", conv_frozen_pointwise, NULL)     \
     X(conv2d_fused_winograd_phases_avx512_cpu, FORWARD, "Winograd F(3×3, 4×4) by phases", "AVX-512", "NHWC", \
       conv_frozen_phases, conv_frozen_phases_cost)                                                           \
-    X(conv2d_fused_winograd_strided_cpu, FORWARD, "Winograd F(2×2, 3×3) by phases", "any", "NHWC",           \
-      conv_frozen_strided, conv_frozen_strided_cost)                                                         \
     X(conv2d_fused_winograd_f4x4_cpu, FORWARD, "Winograd F(4×4, 3×3)", "any", "NHWC", conv_frozen_winograd,  \
       conv_f4x4_cost)                                                                                        \
     X(conv2d_fused_winograd_f3x3_cpu, FORWARD, "Winograd F(3×3, 3×3)", "any", "NHWC", conv_frozen_winograd,  \

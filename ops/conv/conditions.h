@@ -94,12 +94,12 @@ CONV_FN const char *conv_depthwise_nchw(const conv_problem *p)
 
 /* ---- Winograd ------------------------------------------------------------------------------------ */
 
-CONV_FN const char *conv_winograd_shape(const conv_geometry *g, int64_t stride)
+CONV_FN const char *conv_winograd_shape(const conv_geometry *g)
 {
     if (!proa__flag_int(PROA_FLAG_winograd)) return "FLAGS_winograd=0";
     if (g->dims != 2 || g->groups != 1 || !conv_all_are(g->kernel, 3) || !conv_all_are(g->dilation, 1))
         return "not 3x3 of one group without dilation";
-    if (!conv_all_are(g->stride, stride)) return stride == 1 ? "stride is not 1" : "stride is not 2";
+    if (!conv_all_are(g->stride, 1)) return "stride is not 1";
     if (g->in_channels % CONV_BLOCK || g->out_channels % CONV_BLOCK || g->in_channels < 2 * CONV_BLOCK ||
         g->out_channels < CONV_BLOCK)
         return "channels are too few, or no multiple of 16";
@@ -121,7 +121,7 @@ CONV_FN const char *conv_winograd(const conv_problem *p)
     }
     if (g->channels_last) return "channels last";
     if (g->before[1] > 2 || g->before[2] > 2 || g->after[1] > 2 || g->after[2] > 2) return "padding over 2";
-    if ((why = conv_winograd_shape(g, 1))) return why;
+    if ((why = conv_winograd_shape(g))) return why;
     return g->out_channels < 32 || g->out_channels > PACKED_KC ? "output channels are not 32 to 1024" : NULL;
 }
 
@@ -305,13 +305,7 @@ CONV_FN const char *conv_frozen_pointwise(const conv_problem *p)
 CONV_FN const char *conv_frozen_winograd(const conv_problem *p)
 {
     const char *why = conv_frozen(p);
-    return why ? why : conv_winograd_shape(&p->g, 1);
-}
-
-CONV_FN const char *conv_frozen_strided(const conv_problem *p)
-{
-    const char *why = conv_frozen(p);
-    return why ? why : conv_winograd_shape(&p->g, 2);
+    return why ? why : conv_winograd_shape(&p->g);
 }
 
 CONV_FN const char *conv_frozen_phases(const conv_problem *p)
@@ -333,12 +327,8 @@ CONV_FN const char *conv_frozen_phases(const conv_problem *p)
 #endif
 }
 
-/* Reading the transformed filter takes as long as multiplying 16 tiles, with stride 2 as long as 40. */
+/* Reading the transformed filter takes as long as multiplying 16 tiles. */
 CONV_FN double conv_f2x2_cost(const conv_problem *p) { return conv_share(16, conv_tiles(&p->g, 2)); }
-CONV_FN double conv_frozen_strided_cost(const conv_problem *p)
-{
-    return conv_share(40, conv_tiles(&p->g, 2));
-}
 
 /* Four phases of 36 products for a tile of 3x3 results: at most half of what direct sums take. */
 CONV_FN double conv_frozen_phases_cost(const conv_problem *p)

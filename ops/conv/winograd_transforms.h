@@ -113,26 +113,19 @@ WINOGRAD_FN void winograd_results_side(const winograd_set *s, const packed_vecto
 
 /* ---- both sides ------------------------------------------------------------------------------- */
 
-/* G·g·Gᵀ by a side's transform, which makes `side` points of `taps` taps; one filter a lane. down: columns
- * before rows. */
-typedef void (*winograd_side_fn)(const winograd_set *s, const packed_vector *from, const int step,
-                                 packed_vector *to);
-WINOGRAD_FN void winograd_filter_by(const winograd_set *s, winograd_side_fn of, const int taps,
-                                    const int side, const bool down, const packed_vector *g, packed_vector *u)
-{
-    packed_vector h[WINOGRAD_MAX_POINTS], line[WINOGRAD_MAX_SIDE];
-#pragma GCC unroll 4
-    for (int i = 0; i < taps; i++) of(s, g + (down ? 1 : taps) * i, down ? taps : 1, h + side * i);
-#pragma GCC unroll 6
-    for (int i = 0; i < side; i++) {
-        of(s, h + i, side, line);
-        for (int k = 0; k < side; k++) u[down ? side * i + k : side * k + i] = line[k];
-    }
-}
-
+/* G·g·Gᵀ, one filter a lane. */
 WINOGRAD_FN void winograd_filter(const winograd_set *s, const packed_vector *g, packed_vector *u)
 {
-    winograd_filter_by(s, winograd_filter_side, s->taps, s->side, s->down, g, u);
+    const int taps = s->taps, side = s->side;
+    packed_vector h[WINOGRAD_MAX_POINTS], line[WINOGRAD_MAX_SIDE];
+#pragma GCC unroll 4
+    for (int i = 0; i < taps; i++)
+        winograd_filter_side(s, g + (s->down ? 1 : taps) * i, s->down ? taps : 1, h + side * i);
+#pragma GCC unroll 6
+    for (int i = 0; i < side; i++) {
+        winograd_filter_side(s, h + i, side, line);
+        for (int k = 0; k < side; k++) u[s->down ? side * i + k : side * k + i] = line[k];
+    }
 }
 
 /* v = Bᵀ·d·B, rows [first, end), a point each `step` floats. */

@@ -4,7 +4,6 @@
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_phases.h"
-#include "ops/conv/winograd_strided.h"
 
 /* ---- 1×1 ------------------------------------------------------------------------------------ */
 
@@ -116,7 +115,6 @@ static proa_status geometry_of(const proa_conv2d_fused_args *a, conv_geometry *g
 FROZEN_KERNEL(conv2d_fused_depthwise_nhwc_cpu, depthwise_run(a, &g, run->state))
 FROZEN_KERNEL(conv2d_fused_pointwise_cpu, run_pointwise(a, &g, run->state))
 FROZEN_KERNEL(conv2d_fused_winograd_phases_avx512_cpu, run_winograd(a, &g, run->state, &winograd_phases_kind))
-FROZEN_KERNEL(conv2d_fused_winograd_strided_cpu, run_winograd(a, &g, run->state, &winograd_strided_kind))
 FROZEN_KERNEL(conv2d_fused_winograd_f4x4_cpu, run_winograd(a, &g, run->state, &winograd_f4x4_kind))
 FROZEN_KERNEL(conv2d_fused_winograd_f3x3_cpu, run_winograd(a, &g, run->state, &winograd_f3x3_kind))
 FROZEN_KERNEL(conv2d_fused_winograd_f2x2_cpu, run_winograd(a, &g, run->state, &winograd_f2x2_kind))
