@@ -13,7 +13,7 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) proa_status wrong_dtype(const proa_op *op, const proa_field *f,
+__attribute__((noinline)) proa_status proa__refuse_dtype(const proa_op *op, const proa_field *f,
                                                          proa_dtype dtype)
 {
     char list[160] = "";
@@ -47,7 +47,7 @@ static inline proa_status check_first(const proa_op *op, const void *args, const
     if (!t || t == proa_none) t = proa__first_tensor(op, args, &f);
     *first = t;
     if (PROA__LIKELY(!t || op->dtypes >> t->dtype & 1)) return PROA_OK;
-    return wrong_dtype(op, f, (proa_dtype)t->dtype);
+    return proa__refuse_dtype(op, f, (proa_dtype)t->dtype);
 }
 
 /* Ops without an infer function require inputs of one shape, since their kernels use the first one's shape

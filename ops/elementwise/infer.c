@@ -1,6 +1,7 @@
 /* Shape and dtype inference of elementwise ops: broadcasting, and the ops whose result dtype differs from the
  * input's. May use core and the op headers. */
 #include "core/internal.h"
+#include "core/run.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"
 #include "ops/windows.h"
@@ -47,6 +48,8 @@ static proa_status broadcast_inputs(const proa_op *op, const void *args, int fir
     for (int i = first + 1; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
         const proa_tensor *t = *proa_field_tensor(f, args);
+        if (t->dtype != x->dtype && !(op->dtypes >> t->dtype & 1))
+            return proa__refuse_dtype(op, f, (proa_dtype)t->dtype);
         if (t->dtype != x->dtype)
             return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
                                  "is %s, but %s is %s: convert one with proa_cast",

@@ -219,9 +219,10 @@ static bool is_one(const proa_tensor *t, const char *what)
     if (proa_is_symbolic(t))
         PyErr_Format(PyExc_RuntimeError, "%s: a program's variable has no value while the program is built",
                      what);
-    else if (t->numel != 1)
-        PyErr_Format(PyExc_ValueError, "%s: only a tensor of one element is a number; this one has shape %s",
-                     what, py_shape_text(t));
+    else if (t->numel != 1) /* as in Paddle, whose Python asserts it */
+        PyErr_Format(PyExc_AssertionError,
+                     "%s: only a tensor of one element is a number; this one has shape %s", what,
+                     py_shape_text(t));
     return !PyErr_Occurred();
 }
 

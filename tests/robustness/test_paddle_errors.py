@@ -31,6 +31,11 @@ X = paddle.ones([2, 3])
 @pytest.mark.parametrize("call, kind, lead", [
     (lambda: paddle.add(X, 5), ValueError, "(InvalidArgument) add: "),
     (lambda: paddle.add(X, y=paddle.ones([4, 5])), ValueError, "(InvalidArgument) add: "),
+    (lambda: paddle.subtract(X, paddle.ones([2, 3], "bool")), RuntimeError, "(NotFound) subtract: y is bool"),
+    (lambda: bool(X), AssertionError, "bool: only a tensor of one element"),
+    (lambda: int(X), AssertionError, "int: only a tensor of one element"),
+    (lambda: float(X), AssertionError, "float: only a tensor of one element"),
+    (lambda: range(X.astype("int64")), AssertionError, "index: only a tensor of one element"),
     (lambda: paddle.abs(paddle.ones([2], "bool")), RuntimeError, "(NotFound) abs: "),
     (lambda: paddle.sum(X, axis=7), ValueError, "(InvalidArgument) sum: "),
     (lambda: paddle.nn.functional.softmax(X, axis="k"), ValueError, "(InvalidArgument) softmax: "),
