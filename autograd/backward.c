@@ -98,6 +98,7 @@ typedef struct held_node {
     proa_node *node;
     proa_tensor **grads;
     uint64_t pass;
+    const proa_node *last_sender;
     bool needed, last;
 } held_node;
 
@@ -120,7 +121,7 @@ static bool hold(graph_walk *w, proa_node *n)
         w->held = held;
         w->capacity = capacity;
     }
-    w->held[w->n_held++] = (held_node){n, n->grads, n->pass, n->needed, n->last};
+    w->held[w->n_held++] = (held_node){n, n->grads, n->pass, n->last_sender, n->needed, n->last};
     n->grads = NULL;
     return true;
 }
@@ -131,6 +132,7 @@ static void hand_back(graph_walk *w)
         const held_node *h = &w->held[i];
         h->node->grads = h->grads;
         h->node->pass = h->pass;
+        h->node->last_sender = h->last_sender;
         h->node->needed = h->needed;
         h->node->last = h->last;
     }
@@ -169,9 +171,12 @@ static bool sort_nodes(const node_list *all, node_list *order)
         if (all->at[i]->pending == 0 && !push(order, all->at[i])) return false;
     for (int64_t i = 0; i < order->count; i++) {
         proa_node *n = order->at[i];
-        for (int32_t e = 0; e < n->n_edges && !n->last; e++)
-            if (n->edges[e].node && --n->edges[e].node->pending == 0 && !push(order, n->edges[e].node))
-                return false;
+        for (int32_t e = 0; e < n->n_edges && !n->last; e++) {
+            proa_node *to = n->edges[e].node;
+            if (!to || --to->pending) continue;
+            to->last_sender = n;
+            if (!push(order, to)) return false;
+        }
     }
     return true;
 }
@@ -259,14 +264,24 @@ static proa_status run_leaf(proa_node *n, const proa__backward_call *call)
     return n->info->stored ? n->info->stored(n->info->stored_context) : PROA_OK;
 }
 
-proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context)
+proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context,
+                                 bool early)
 {
     struct proa_grad_info *info = proa__grad_info(leaf);
     if (!info) return proa_error();
     info->stored = fn;
     info->stored_context = context;
+    info->stored_early = early;
     return PROA_OK;
 }
+
+/* A user's hook may do anything, and runs behind the whole function. */
+static bool takes_early(const struct proa_grad_info *info)
+{
+    return info && info->stored && info->stored_early && !info->n_hooks;
+}
+
+bool proa__takes_early(const proa_tensor *leaf) { return takes_early(leaf->grad); }
 
 static _Thread_local proa__backward_end *ends;
 
@@ -455,8 +470,15 @@ static _Thread_local bool retains;
 
 bool proa__backward_retains(void) { return retains; }
 
-static proa_status run_function(proa_node *n, bool create_graph, bool retain_graph)
+/* The custom function whose backward this thread runs. */
+static _Thread_local struct running {
+    proa_node *node;
+    const proa__backward_call *call;
+} running;
+
+static proa_status run_function(proa_node *n, const proa__backward_call *call)
 {
+    bool create_graph = call->create_graph;
     proa_tensors given = {n->n_out, proa_scope_alloc((size_t)n->n_out * sizeof(proa_tensor *))};
     if (!given.at) return proa_error();
     for (int32_t i = 0; i < n->n_out; i++) given.at[i] = output_gradient(n, i);
@@ -473,9 +495,12 @@ static proa_status run_function(proa_node *n, bool create_graph, bool retain_gra
         }
     }
     bool was = retains;
-    retains = retain_graph;
+    struct running outer = running;
+    retains = call->retain_graph;
+    running = (struct running){n, call};
     proa_tensors made = n->function.backward(n->inputs, outputs, given, n->context);
     retains = was;
+    running = outer;
     PROA_TRY(proa_error());
     if (made.count != n->n_edges)
         return proa_fail(
@@ -515,7 +540,7 @@ static proa_status run_node(proa_node *n, const proa__backward_call *call)
         if (n->grads[i]) proa_device_use(proa__device_id(n->grads[i]));
     if (n->packed) return run_packed_rule(n, call->create_graph);
     if (n->kind == PROA_NODE_OP) return run_rule(n, call->create_graph);
-    return run_function(n, call->create_graph, call->retain_graph);
+    return run_function(n, call);
 }
 
 /* Stores the gradients that arrived at targets, before the node's gradients are released. */
@@ -532,6 +557,32 @@ static void drop_grads(proa_node *n)
     for (int32_t i = 0; i < n->n_out; i++) proa_release(n->grads[i]);
     proa__free(n->grads);
     n->grads = NULL;
+}
+
+/* True if the running function alone still owes gradients to the leaf at this input, and only one. */
+static bool is_last(int64_t input)
+{
+    const proa_node *n = running.node, *to = n->edges[input].node;
+    if (!to || to->kind != PROA_NODE_LEAF || !to->needed || to->last_sender != n) return false;
+    for (int32_t e = 0; e < n->n_edges; e++)
+        if (e != input && n->edges[e].node == to) return false;
+    return true;
+}
+
+proa_status proa__gradient_early(int64_t input, proa_tensor *g, bool *taken)
+{
+    const proa__backward_call *call = running.call;
+    *taken = false;
+    if (!call || call->targets || call->create_graph || !is_last(input)) return PROA_OK;
+    const proa_edge *e = &running.node->edges[input];
+    if (!takes_early(e->node->info)) return PROA_OK;
+    PROA_SCOPED;
+    PROA_TRY(send(e, g, false));
+    *taken = true;
+    proa_drop(g); /* so that the leaf alone owns it */
+    proa_status status = run_leaf(e->node, call);
+    drop_grads(e->node);
+    return status;
 }
 
 /* The ops of a gradient have the op_device of their op. */

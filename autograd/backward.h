@@ -38,8 +38,15 @@ proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_t
 bool proa__backward_retains(void);
 
 /* Registers fn, which runs after each backward that added to the leaf's gradient. One per leaf; NULL removes
- * it. */
-proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context);
+ * it. early: fn may run while a custom function's backward still computes other gradients. */
+proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context,
+                                 bool early);
+/* True if the leaf's gradient may be passed to proa__gradient_early. */
+bool proa__takes_early(const proa_tensor *leaf);
+/* For a custom function's backward: stores g, the gradient of its input number `input`, at once, if that
+ * input is a leaf with an early watcher and this is the last gradient that it gets. *taken true: g was
+ * dropped from the scope, and the function returns PROA_NONE for this input. */
+proa_status proa__gradient_early(int64_t input, proa_tensor *g, bool *taken);
 /* A callback at the end of this thread's outermost backward, with its status. Memory is the caller's. */
 typedef struct proa__backward_end {
     proa_status (*fn)(void *context, proa_status status);

@@ -38,6 +38,7 @@ struct proa_grad_info {
                                            * (proa_zero_grad) */
     proa_status (*stored)(void *context); /* runs when a backward has added to grad; NULL: nothing does */
     void *stored_context;
+    bool stored_early; /* it may run while the function that made the gradient still computes others */
 };
 
 /* A saved tensor and the version it had. */
@@ -70,9 +71,10 @@ struct proa_node {
     /* the running backward's */
     uint64_t pass;
     int32_t pending;
-    bool needed, last;    /* last: the walk does not continue behind it */
-    proa_tensor **grads;  /* gradients that have arrived; owned, one an output */
-    proa_node *next_free; /* list of nodes being freed */
+    bool needed, last;            /* last: the walk does not continue behind it */
+    const proa_node *last_sender; /* the last node in order that sends it a gradient */
+    proa_tensor **grads;          /* gradients that have arrived; owned, one an output */
+    proa_node *next_free;         /* list of nodes being freed */
 };
 
 /* A node with space for its edges, saved versions and args. NULL sets the error. */

@@ -7,6 +7,14 @@
 
 #include <proa/communicator.h>
 
+/* A collective in place on one tensor, for proa__group_calls.start. */
+typedef struct proa__async_call {
+    enum { PROA__ASYNC_ALL_REDUCE, PROA__ASYNC_REDUCE, PROA__ASYNC_BROADCAST } kind;
+    proa_tensor *data;
+    proa_reduce op;
+    int root;
+} proa__async_call;
+
 /* Collectives with a root, and calls between two ranks. Roots and peers are ranks within the group. */
 typedef struct proa__group_calls {
     /* the root's data become the result; the other ranks' data stay unchanged */
@@ -23,6 +31,11 @@ typedef struct proa__group_calls {
     /* Runs the call between the ranks' devices; `device` is this rank's. *done: false, without an error, if
      * they are not connected, so that the call is to be made in host memory; the same on all ranks. */
     proa_status (*on_device)(proa_group *g, int device, const proa_device_call *call, bool *done);
+    /* Starts the call on the group's own thread, behind the group's earlier calls; its memory belongs to the
+     * call until `finish`. NULL after an error. Groups without a thread have no `start`. */
+    void *(*start)(proa_group *g, const proa__async_call *call);
+    /* Waits for a started call, even if this thread has an error, and frees it. Returns the call's error. */
+    proa_status (*finish)(void *task);
 } proa__group_calls;
 
 /* Every proa_group is the first member of one of these. */

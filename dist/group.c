@@ -115,6 +115,20 @@ static proa_status core_on_device(proa_group *g, int device, const proa_device_c
     return proa__ring_note(r, status);
 }
 
+static void *core_start(proa_group *g, const proa__async_call *call)
+{
+    static const proa_message_kind kinds[] = {[PROA__ASYNC_ALL_REDUCE] = PROA_MESSAGE_ALL_REDUCE,
+                                              [PROA__ASYNC_REDUCE] = PROA_MESSAGE_REDUCE,
+                                              [PROA__ASYNC_BROADCAST] = PROA_MESSAGE_BROADCAST};
+    return proa_communicate_later(&(proa_message){.kind = kinds[call->kind],
+                                                  .group = g,
+                                                  .out = call->data,
+                                                  .op = (proa_reduce_type)call->op,
+                                                  .peer = proa__global_rank(ring_of(g), call->root)});
+}
+
+static proa_status core_finish(void *task) { return proa__task_finish(task); }
+
 static void core_close(proa_group *g) { proa__ring_close(ring_of(g)); }
 
 static const proa__group_calls calls = {
@@ -125,6 +139,8 @@ static const proa__group_calls calls = {
     .send = core_send,
     .recv = core_recv,
     .on_device = core_on_device,
+    .start = core_start,
+    .finish = core_finish,
 };
 
 void proa__ring_close(proa__ring *g)

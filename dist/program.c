@@ -30,6 +30,11 @@ typedef struct averaging {
 
 /* ---- buckets --------------------------------------------------------------------------- */
 
+enum {
+    PARTS = 16,         /* of all gradients: what backward does not hide is the exchange of the last part */
+    SMALLEST = 1 << 20, /* bytes of a part, if the caller allows as many: large against a call's latency */
+};
+
 static proa_status note_made(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
 {
     averaging *a = context;
@@ -55,18 +60,34 @@ static proa_status group_by_owner(averaging *a)
     return PROA_OK;
 }
 
-/* Sorts the gradients by owner and by the op that makes them, assigns them to buckets of up to `bytes`
- * bytes, and makes by_var refer to the sorted entries. */
+static int64_t bytes_of(const gradient *g)
+{
+    const proa_tensor *t = g->var->handle;
+    return t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
+}
+
+/* Bytes at which a bucket is closed: a part of all gradients, so that most of them are sent before backward
+ * ends, and at most the caller's. */
+static int64_t closing_bytes(const averaging *a, int64_t most)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < a->count; i++) total += bytes_of(&a->all[i]);
+    int64_t part = total / PARTS > SMALLEST ? total / PARTS : SMALLEST;
+    return part < most ? part : most;
+}
+
+/* Sorts the gradients by owner and by the op that makes them, assigns them to buckets of at most
+ * `bytes` bytes, and makes by_var refer to the sorted entries. */
 static proa_status deal(averaging *a, const proa_block *b, int64_t bytes)
 {
     for (int32_t i = 0; i < b->n_ops; i++)
         PROA_TRY(proa__args_visit(b->ops[i].op, b->ops[i].args, PROA_OUT, note_made, a));
     PROA_TRY(group_by_owner(a));
-    int64_t bucket = -1, used = 0;
+    int64_t bucket = -1, used = 0, most = closing_bytes(a, bytes);
     for (int64_t i = 0; i < a->count; i++) {
         const proa_tensor *t = a->all[i].var->handle;
-        int64_t size = t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype);
-        bool joins = bucket >= 0 && t->dtype == a->all[i - 1].var->handle->dtype && used + size <= bytes &&
+        int64_t size = bytes_of(&a->all[i]);
+        bool joins = bucket >= 0 && t->dtype == a->all[i - 1].var->handle->dtype && used + size <= most &&
                      a->all[i].owner == a->all[i - 1].owner;
         bucket += !joins;
         used = joins ? used + size : size;

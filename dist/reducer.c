@@ -425,7 +425,7 @@ static proa_status watch_all(proa_reducer *r, proa_tensors params, proa_ints spa
                              "reducer: parameter %lld is no leaf that wants a gradient", (long long)i);
         r->entries[i] = (entry){.reducer = r, .param = proa_keep(p), .sparse = sparse.count && sparse.at[i]};
         r->count = i + 1;
-        PROA_TRY(proa__watch_gradient(p, gradient_stored, &r->entries[i]));
+        PROA_TRY(proa__watch_gradient(p, gradient_stored, &r->entries[i], true));
     }
     return PROA_OK;
 }
@@ -457,7 +457,7 @@ void proa_reducer_set_sync(proa_reducer *r, bool on) { r->sync = on; }
 void proa_reducer_free(proa_reducer *r)
 {
     if (!r) return;
-    for (int64_t i = 0; i < r->count; i++) proa__watch_gradient(r->entries[i].param, NULL, NULL);
+    for (int64_t i = 0; i < r->count; i++) proa__watch_gradient(r->entries[i].param, NULL, NULL, false);
     drop_buckets(r);
     for (int64_t i = 0; i < r->count; i++) proa_release(r->entries[i].param);
     proa__free(r->entries);

@@ -194,7 +194,7 @@ proa_shard *proa_shard_new(proa_tensor *param, proa_group *group)
     proa_set_stop_gradient(s->slice, proa_stop_gradient(param));
     proa_status status = divide(s);
     if (status == PROA_OK && !proa_stop_gradient(param))
-        status = proa__watch_gradient(param, gradient_stored, s);
+        status = proa__watch_gradient(param, gradient_stored, s, false);
     if (status == PROA_OK) return s;
     proa_shard_free(s);
     return NULL;
@@ -203,7 +203,7 @@ proa_shard *proa_shard_new(proa_tensor *param, proa_group *group)
 void proa_shard_free(proa_shard *s)
 {
     if (!s) return;
-    if (!proa_stop_gradient(s->param)) proa__watch_gradient(s->param, NULL, NULL);
+    if (!proa_stop_gradient(s->param)) proa__watch_gradient(s->param, NULL, NULL, false);
     proa_release(s->param);
     let_go(s);
 }

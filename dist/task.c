@@ -282,6 +282,14 @@ proa_status proa_task_wait(proa_task *t)
     return t->status ? proa_fail(t->status, "%s", t->text) : PROA_OK;
 }
 
+proa_status proa__task_finish(proa_task *t)
+{
+    proa__task_end(t);
+    proa_status status = t->status ? proa_fail(t->status, "%s", t->text) : PROA_OK;
+    release_task(t);
+    return status;
+}
+
 bool proa_task_done(proa_task *t)
 {
     if (!t) return true;

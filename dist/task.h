@@ -39,5 +39,7 @@ proa_status proa__message_check(proa_message *message);
 /* Waits until the task's call has ended, well or not and whatever this thread's error is: its tensors are
  * the caller's again. */
 void proa__task_end(proa_task *t);
+/* Waits as proa__task_end does, frees the task, and returns the call's error. */
+proa_status proa__task_finish(proa_task *t);
 
 #endif

@@ -156,9 +156,9 @@ PROA_API void proa_shard_free(proa_shard *s);
 /* Gives every rank the parameters and buffers of rank 0. */
 PROA_API proa_status proa_sync_layer(proa_layer *layer);
 /* Lets a program average these variables (gradients that its root block makes) over the group, NULL: the
- * world, where they are made: collectives in buckets of up to bucket_bytes (0: 32 MiB; 1: one a gradient),
- * each behind the last of its gradients. The averages take over the gradients' names. What no op makes
- * stays as it is. */
+ * world, where they are made: collectives in buckets, each behind the last of its gradients. A bucket is
+ * closed at a sixteenth of all gradients (at least 1 MiB), within bucket_bytes (0: 32 MiB; 1: one a
+ * gradient). The averages take over the gradients' names. What no op makes stays as it is. */
 PROA_API proa_status proa_program_average_gradients(proa_program *p, proa_tensors grads,
                                                     const proa_group *group, int64_t bucket_bytes);
 /* proa_program_average_gradients where the average of gradient i is made on rank owners.at[i] of the group

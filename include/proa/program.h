@@ -195,9 +195,10 @@ PROA_API proa_tensors proa_with_backward(proa_tensors x, proa_tensors inputs, pr
 /* A captured function that is one node of the eager tape: its backward is a captured program as well. */
 typedef struct proa_compiled proa_compiled;
 /* arena_bytes: bytes of the largest arenas; plans: those in the cache (at most FLAGS_kept_plans per
- * executor); plans_made: since the executor was made. */
+ * executor); plans_made: since the executor was made; overlapped: collectives that were started, and
+ * gradients that a reducer got, while later steps of the same run were still to come. */
 typedef struct proa_executor_stats {
-    int64_t arena_bytes, plans, plans_made;
+    int64_t arena_bytes, plans, plans_made, overlapped;
 } proa_executor_stats;
 /* Captures fn for these inputs (as proa_capture). With `training`, backward of every call runs the captured
  * gradient with respect to inputs and persistables that want one. */
@@ -228,8 +229,8 @@ typedef struct proa_executor_opts {
         outputs;        /* symbolic tensors of p: what is fed and fetched; empty: the program's own */
     bool prune;         /* leave out ops that the outputs do not need, also those that write persistables */
     bool frozen;        /* persistables that no op writes are constants, and ops on them are folded */
-    const char *passes; /* names of the passes to run on a private copy, separated by commas; "": none; NULL:
-                         * all that apply */
+    const char *passes; /* names of the passes to run on a private copy, separated by commas; "": none but
+                         * overlap, which "-overlap" leaves out; NULL: all that apply */
 } proa_executor_opts;
 /* Runs optimizing passes on p itself, as an executor does on its copy, to inspect their result. Afterwards p
  * can be run and printed, but not saved or differentiated: fused ops have no form in Paddle's format. */

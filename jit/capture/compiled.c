@@ -49,13 +49,14 @@ const proa_program *proa_compiled_program(const proa_compiled *c) { return c ? c
 
 proa_executor_stats proa_compiled_get_stats(const proa_compiled *c)
 {
-    proa_executor_stats all = {0, 0, 0};
+    proa_executor_stats all = {0, 0, 0, 0};
     for (int32_t i = -1; c && i < c->n_variants; i++) {
         const proa_executor *of[] = {i < 0 ? c->plain : c->variants[i]->forward,
                                      i < 0 ? NULL : c->variants[i]->backward};
         for (int k = 0; k < 2; k++) {
             proa_executor_stats s = proa_executor_get_stats(of[k]);
             all.arena_bytes += s.arena_bytes, all.plans += s.plans, all.plans_made += s.plans_made;
+            all.overlapped += s.overlapped;
         }
     }
     return all;
@@ -344,6 +345,37 @@ static proa_tensors run_recorded(const call_record *r, proa_tensors inputs, proa
     return status == PROA_OK ? all : none;
 }
 
+/* Checks the gradient of want i. */
+static proa_status check_gradient(const call_record *r, int32_t i, const proa_tensor *grad)
+{
+    const proa__variant *v = r->variant;
+    proa_meta want = i < v->n_inputs ? r->inputs[i] : proa_meta_of(v->trained[i - v->n_inputs]);
+    return check_shape(grad, &want);
+}
+
+/* Stores a parameter's gradient while backward still computes others, so that a reducer can send it. */
+static proa_status store_early(int32_t output, proa_tensor *grad, bool *taken, void *context)
+{
+    const call_record *r = context;
+    int32_t i = r->variant->want[output];
+    if (i < r->variant->n_inputs) return PROA_OK;
+    PROA_TRY(check_gradient(r, i, grad));
+    return proa__gradient_early(i, grad, taken);
+}
+
+static proa_tensors run_executor(const call_record *r, proa_tensors feed)
+{
+    const proa__variant *v = r->variant;
+    proa_tensor **into = reuse_gradients(v);
+    if (!into) return (proa_tensors){0, NULL};
+    bool early = false;
+    for (int32_t i = 0; i < v->n_trained && !early; i++) early = proa__takes_early(v->trained[i]);
+    if (early) proa__executor_set_early(v->backward, store_early, (void *)(uintptr_t)r);
+    proa_tensors made = proa__executor_run_inside(v->backward, feed, r->spent ? r->block : NULL, into);
+    proa__executor_set_early(v->backward, NULL, NULL);
+    return made;
+}
+
 static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa_tensors grads, void *context)
 {
     call_record *r = context;
@@ -355,16 +387,11 @@ static proa_tensors run_backward(proa_tensors inputs, proa_tensors outputs, proa
     if (!made.at || check_saved(r) != PROA_OK || backward_inputs(r, grads, &feed) != PROA_OK) return none;
     proa_tensors results = none;
     r->spent = r->block && !proa__backward_retains();
-    if (v->backward) {
-        proa_tensor **into = reuse_gradients(v);
-        if (!into) return none;
-        results = proa__executor_run_inside(v->backward, feed, r->spent ? r->block : NULL, into);
-    }
+    if (v->backward) results = run_executor(r, feed);
     if (proa_error() != PROA_OK) return none;
     for (int32_t i = 0; i < v->n_wants; i++) {
         made.at[i] = v->result[i] < 0 ? PROA_NONE : results.at[v->result[i]];
-        proa_meta want = i < v->n_inputs ? r->inputs[i] : proa_meta_of(v->trained[i - v->n_inputs]);
-        if (made.at[i] != PROA_NONE && check_shape(made.at[i], &want) != PROA_OK) return none;
+        if (made.at[i] != PROA_NONE && check_gradient(r, i, made.at[i]) != PROA_OK) return none;
     }
     return made;
 }

@@ -17,6 +17,7 @@ typedef struct proa__variant {
     int32_t n_inputs, n_trained, n_saved;
     int32_t n_wants;    /* inputs and trained */
     int32_t *result;    /* for each of these, the index among backward's results; −1: none */
+    int32_t *want;      /* for each of backward's results the index among wants */
     proa_tensor **read; /* persistables that backward reads */
     int32_t n_read;
 } proa__variant;

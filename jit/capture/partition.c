@@ -356,7 +356,8 @@ static proa_status make_backward(const cutting *c, proa__variant *v)
     const joined *j = c->j;
     proa_var **in = vars_capacity(c->n_saved + j->n_seeds), **out = vars_capacity(j->n_grads);
     v->result = proa__alloc(((size_t)v->n_wants + 1) * sizeof *v->result);
-    if (!in || !out || !v->result) return proa_error();
+    v->want = proa__alloc(((size_t)v->n_wants + 1) * sizeof *v->want);
+    if (!in || !out || !v->result || !v->want) return proa_error();
     for (int32_t i = 0; i < c->n_saved; i++) in[i] = c->saved[i];
     for (int32_t i = 0; i < j->n_seeds; i++) in[c->n_saved + i] = j->seeds[i];
     int32_t n = 0, at = 0;
@@ -364,11 +365,15 @@ static proa_status make_backward(const cutting *c, proa__variant *v)
         bool wanted = i >= v->n_inputs || v->input_wants[i];
         const proa_var *g = wanted ? j->grads[at++] : NULL;
         v->result[i] = g ? n : -1;
-        if (g) out[n++] = (proa_var *)(uintptr_t)g;
+        if (!g) continue;
+        v->want[n] = i;
+        out[n++] = (proa_var *)(uintptr_t)g;
     }
     if (!n) return PROA_OK;
     v->backward = half(c, true, in, c->n_saved + j->n_seeds, out, n);
-    return v->backward ? PROA_OK : proa_error();
+    if (!v->backward) return proa_error();
+    proa__executor_announce(v->backward);
+    return PROA_OK;
 }
 
 static proa_status cut(joined *j, proa__variant *v)
@@ -413,6 +418,7 @@ void proa__variant_release(proa__variant *v)
     proa__free(v->input_wants);
     proa__free(v->trained);
     proa__free(v->result);
+    proa__free(v->want);
     proa__free(v->read);
     proa__free(v);
 }

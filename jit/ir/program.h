@@ -64,6 +64,7 @@ struct proa_program {
     uint64_t version;        /* grows with every change */
     int32_t role;            /* op_role that appended ops get */
     bool differentiated;     /* a backward was made for this program, in another program */
+    bool overlaps;           /* the pass `overlap` has run: collectives may run beside later steps */
     int32_t current;         /* the block that was open last; opening the program again continues there */
     uint32_t marks;
     proa__hash_map known;    /* all its variables, to validate a handle's `var` */

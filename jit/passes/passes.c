@@ -36,6 +36,16 @@ static void set_all(bool *wanted, bool to)
     for (int i = 0; proa__pass_table[i].name; i++) wanted[i] = to && !proa__pass_table[i].asked;
 }
 
+/* True if the list has "-name". */
+static bool leaves_out(const char *names, const char *name)
+{
+    for (const char *at = names; at && (at = strchr(at, '-')); at++) {
+        size_t n = strcspn(at + 1, ", ");
+        if (strlen(name) == n && strncmp(at + 1, name, n) == 0) return true;
+    }
+    return false;
+}
+
 /* Parses a list of names. If the first one is to be left out ("-cse"), the list starts from all passes. */
 static proa_status choose(const char *names, bool *wanted)
 {
@@ -93,6 +103,9 @@ static proa_status run_chosen(proa_program *p, const char *names, proa__pass_con
     if (!names) names = proa_get_flag("passes");
     if (!names) return proa_error();
     PROA_TRY(choose(names, wanted));
+    bool ordered = leaves_out(names, "overlap") || leaves_out(proa_get_flag("passes"), "overlap");
+    wanted[find("overlap", strlen("overlap"))] =
+        !ordered; /* changes the order alone: runs with "none", too */
     bool dumps = proa__flag_int(PROA_FLAG_dump_passes), recording = proa_door_set(PROA_DOOR_RECORD, false);
     proa_block *open = proa__capture_into(NULL); /* passes run ops, which must not be captured */
     proa_status status = PROA_OK;

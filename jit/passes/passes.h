@@ -52,6 +52,8 @@ typedef struct proa__pass {
     X(optimizer, "merges optimizer steps into one op over many parameters", false, false, false)             \
     X(optimizer_interleaving, "moves optimizer steps up to their gradients, whose memory is then free",      \
       false, false, false)                                                                                   \
+    X(overlap, "moves what reads a collective's result behind work that runs beside the collective", false,  \
+      false, false)                                                                                          \
     X(dead, "eliminates dead code", false, false, false)
 
 #define PROA__PASS_FUNCTION(name, doc, frozen, whole, asked) \
@@ -62,7 +64,8 @@ PROA__PASSES(PROA__PASS_FUNCTION)
 extern const proa__pass proa__pass_table[];
 
 /* Runs passes on every block. names: NULL or "all": all but those that run only if named; "" or "none": none;
- * otherwise names separated by commas, where "-name" leaves one out ("-cse,-layout": all but these). If names
+ * otherwise names separated by commas, where "-name" leaves one out ("-cse,-layout": all but these). The pass
+ * overlap, which only changes the order of ops, runs unless names or FLAGS_passes have "-overlap". If names
  * is NULL, FLAGS_passes is used, in the same form. An unknown name is an error that lists the known ones.
  * With FLAGS_dump_passes, prints the program to stderr before the first pass and after each that changed
  * it. */

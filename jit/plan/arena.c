@@ -17,13 +17,15 @@ static void point(const proa__binding *b, proa_storage *storage, char *data)
     b->handle->data = NULL;
 }
 
+void proa__binding_clear(const proa__binding *b) { point(b, NULL, NULL); }
+
 /* Unbinds a segment's handles from the arena of one depth. */
 static void leave_arena(proa__segment *s, int32_t depth)
 {
     if (!s->generation) return;
     for (int32_t i = 0; i < s->n_bindings; i++) {
         const proa__buffer *b = s->bindings[i].buffer;
-        if (b->place == PROA__IN_ARENA && b->depth == depth) point(&s->bindings[i], NULL, NULL);
+        if (b->place == PROA__IN_ARENA && b->depth == depth) proa__binding_clear(&s->bindings[i]);
     }
     s->generation = 0;
 }
@@ -143,7 +145,7 @@ void proa__executor_let_go(proa_executor *e)
         for (int32_t i = 0; i < s->n_bindings; i++) {
             proa__assign_buffers place = s->bindings[i].buffer->place;
             if (place != PROA__IN_FIXED && (place != PROA__IN_ARENA || passing))
-                point(&s->bindings[i], NULL, NULL);
+                proa__binding_clear(&s->bindings[i]);
         }
         if (!s->sized_by_data) continue;
         proa__step *step = &s->steps[s->n_steps - 1];

@@ -9,6 +9,8 @@
 
 static _Thread_local bool recording_now; /* a nested segment is part of the recording under way */
 
+bool proa__device_graph_recording(void) { return recording_now; }
+
 static bool can_be_kept(const proa__segment *s)
 {
     int n = 0;

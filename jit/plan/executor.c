@@ -77,11 +77,12 @@ void proa_executor_free(proa_executor *e)
 
 proa_executor_stats proa_executor_get_stats(const proa_executor *e)
 {
-    proa_executor_stats s = {0, 0, 0};
+    proa_executor_stats s = {0, 0, 0, 0};
     if (!e) return s;
     for (int32_t i = 0; i < e->n_arenas; i++) s.arena_bytes += e->arenas[i].bytes;
     s.plans = e->n_plans;
     s.plans_made = e->plans_made;
+    s.overlapped = e->overlapped;
     return s;
 }
 
@@ -244,7 +245,7 @@ static proa_status run_watched(proa_call *call)
     return status;
 }
 
-static proa_status run_step(const proa__step *step, bool watch)
+proa_status proa__executor_step(const proa__step *step, bool watch)
 {
     if (!step->op) return convert_layout(step->to, step->from);
     if (!watch) return run_picked(step);
@@ -261,19 +262,28 @@ __attribute__((constructor)) static void install(void) { proa_door_install(PROA_
 static proa_status each_step(proa__segment *s, bool watch)
 {
     for (int32_t i = 0; i < s->n_steps; i++) {
-        PROA_TRY(run_step(&s->steps[i], watch));
+        PROA_TRY(proa__executor_step(&s->steps[i], watch));
         PROA_TRY(proa_error());
     }
     return PROA_OK;
 }
 
-static proa_status run_steps(proa__segment *s)
+static proa_status run_steps(proa_executor *e, proa__segment *s)
 {
     bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
-    if (watch || proa__stream()->device == PROA_CPU) PROA_TRY(each_step(s, watch));
+    if (proa__executor_overlaps(e, s)) PROA_TRY(proa__executor_overlap(e, s, watch));
+    else if (watch || proa__stream()->device == PROA_CPU) PROA_TRY(each_step(s, watch));
     else PROA_TRY(proa__run_device_graph(s, each_step));
     for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
     return PROA_OK;
+}
+
+void proa__executor_announce(proa_executor *e) { e->facts.announces = true; }
+
+void proa__executor_set_early(proa_executor *e, proa__executor_early early, void *context)
+{
+    e->early = early;
+    e->early_context = context;
 }
 
 void proa__executor_set_hook(proa_executor *e, proa__executor_hook hook, void *context)
@@ -302,7 +312,7 @@ static proa_status run_shown(const proa_executor *e, proa__segment *s)
 {
     bool watch = proa_door_is_open(PROA_DOOR_WATCH) || proa__watching();
     for (int32_t i = 0; i < s->n_steps; i++) {
-        PROA_TRY(run_step(&s->steps[i], watch));
+        PROA_TRY(proa__executor_step(&s->steps[i], watch));
         PROA_TRY(show_outputs(e, s, &s->steps[i]));
     }
     for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
@@ -314,7 +324,7 @@ static proa_status visit_segment(proa_executor *e, proa__segment *s)
     PROA_TRY(proa__reserve(&e->path, e->n_path, &e->path_capacity, sizeof *e->path));
     e->path[e->n_path++] = s;
     PROA_TRY(proa__executor_point(e, s));
-    return e->hook ? run_shown(e, s) : run_steps(s);
+    return e->hook ? run_shown(e, s) : run_steps(e, s);
 }
 
 /* Makes the key of a cut's outcome: shapes that the last op made, and values that attributes will need. */
@@ -464,19 +474,22 @@ static proa_tensor *keep_value(const proa_executor *e, const proa__value *v)
     return keep_window(e, v);
 }
 
+proa_status proa__executor_collect(proa_executor *e, const proa__segment *last, int32_t i)
+{
+    if (e->outputs[i]) return PROA_OK;
+    const proa__value *v = &last->values[e->block->outputs[i]->index];
+    proa_meta meta = proa_meta_of(v->handle);
+    PROA_TRY(proa__executor_hand_out(e, i, &meta, 0));
+    return convert_layout(e->outputs[i], v->handle);
+}
+
 static proa_status collect(proa_executor *e, const proa__segment *last)
 {
-    for (int32_t i = 0; i < e->block->n_outputs; i++) {
+    for (int32_t i = 0; i < e->facts.n_handed; i++) PROA_TRY(proa__executor_collect(e, last, i));
+    for (int32_t i = e->facts.n_handed; i < e->block->n_outputs; i++) {
         if (e->outputs[i]) continue;
-        const proa__value *v = &last->values[e->block->outputs[i]->index];
-        if (i >= e->facts.n_handed) {
-            e->outputs[i] = keep_value(e, v);
-            if (!e->outputs[i]) return proa_error();
-            continue;
-        }
-        proa_meta meta = proa_meta_of(v->handle);
-        PROA_TRY(proa__executor_hand_out(e, i, &meta, 0));
-        PROA_TRY(convert_layout(e->outputs[i], v->handle));
+        e->outputs[i] = keep_value(e, &last->values[e->block->outputs[i]->index]);
+        if (!e->outputs[i]) return proa_error();
     }
     return PROA_OK;
 }

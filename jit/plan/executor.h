@@ -43,7 +43,23 @@ struct proa_executor {
     proa_tensor *const *into; /* of this run: tensors for outputs; NULL, or NULL entries: new ones */
     proa__executor_hook hook; /* sees every op's outputs; may be NULL */
     void *hook_context;
+    proa__executor_early early; /* gets outputs when they are complete; may be NULL */
+    void *early_context;
+    int64_t overlapped;
 };
+
+/* Runs one step. watch: through the watch door. */
+proa_status proa__executor_step(const proa__step *step, bool watch);
+
+/* Makes e->outputs[i], which is handed out, from its value, if it was not computed there. */
+proa_status proa__executor_collect(proa_executor *e, const proa__segment *last, int32_t i);
+
+/* ---- overlap_run.c --------------------------------------------------------------------------- */
+
+/* True if some step of s is to run asynchronously, or some output is to be handed over early, in this run. */
+bool proa__executor_overlaps(const proa_executor *e, const proa__segment *s);
+/* Runs the steps of s: collectives on their groups' threads, beside later steps. */
+proa_status proa__executor_overlap(proa_executor *e, const proa__segment *s, bool watch);
 
 /* ---- arena.c --------------------------------------------------------------------------------- */
 
@@ -52,6 +68,8 @@ struct proa_executor {
 proa_status proa__executor_point(proa_executor *e, proa__segment *s);
 /* The memory of the arena of segments of this depth. */
 proa_storage *proa__executor_arena(const proa_executor *e, int32_t depth);
+/* Unbinds one handle. */
+void proa__binding_clear(const proa__binding *b);
 /* Makes e->outputs[i] the tensor that output i is written to, if it is not there yet. */
 proa_status proa__executor_hand_out(proa_executor *e, int32_t i, const proa_meta *meta, int format);
 /* After a run: releases the caller's tensors, and an arena that was made for the run. */

@@ -30,7 +30,7 @@ proa_status proa__plan_bind(planner *p, proa_tensor *handle, proa__buffer *buffe
 {
     proa__segment *s = p->s;
     PROA_TRY(proa__reserve(&s->bindings, s->n_bindings, &s->bindings_capacity, sizeof *s->bindings));
-    s->bindings[s->n_bindings++] = (proa__binding){proa_keep(handle), buffer, offset};
+    s->bindings[s->n_bindings++] = (proa__binding){proa_keep(handle), buffer, offset, -1};
     return PROA_OK;
 }
 
@@ -52,6 +52,7 @@ proa_status proa__plan_step(planner *p, proa__step step)
 {
     proa__segment *s = p->s;
     PROA_TRY(proa__reserve(&s->steps, s->n_steps, &s->steps_capacity, sizeof *s->steps));
+    step.at = p->at;
     s->steps[s->n_steps++] = step;
     return PROA_OK;
 }
@@ -412,6 +413,7 @@ static proa_status build(planner *p, const proa__inputs *inputs, const char *key
     PROA_TRY(s->parent ? inherit(p) : add_inputs(p, inputs));
     PROA_TRY(plan_ops(p));
     PROA_TRY(check_outputs(p));
+    PROA_TRY(proa__plan_overlap(p));
     return proa__plan_memory(s->buffers, s->n_buffers, &s->arena_bytes);
 }
 
@@ -449,6 +451,7 @@ static void free_one(proa__segment *s)
     proa__free(s->bindings);
     proa__free(s->guards);
     proa__free(s->steps);
+    proa__free(s->early);
     proa__free(s->written);
     proa__free(s->values);
     proa__free(s->cut_vars);

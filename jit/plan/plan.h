@@ -27,6 +27,7 @@ typedef struct proa__liveness {
     int32_t *next_write;  /* by op: the op that then writes the persistable that it reads first; INT32_MAX */
     bool *is_output;
     bool differentiated; /* a backward was made for the block's ops */
+    bool announces;      /* outputs are handed over when they are complete, not only at the end of the run */
     bool *touched_later; /* a persistable that an op names after another op has written it */
 } proa__liveness;
 
@@ -54,6 +55,8 @@ typedef struct proa__buffer {
     int format;            /* of the elements in it (core/blocked.h); 0: row-major */
     bool pinned;           /* its offset was given: an input that is inside the block that serves as arena */
     bool overwritten;      /* an output was placed over the value that was here first */
+    int32_t call;          /* overlap.c: 1 + the step of the asynchronous call that has its memory; 0: none */
+    int32_t touched;       /* overlap.c: the last step that reads or writes it */
     proa_meta meta;        /* of the output, if it is handed out */
 } proa__buffer;
 
@@ -70,6 +73,7 @@ typedef struct proa__binding {
     proa_tensor *handle; /* owned */
     proa__buffer *buffer;
     int64_t offset;
+    int32_t next; /* of an output that is handed over early: its next binding; −1: none */
 } proa__binding;
 
 /* A variable in a plan. */
@@ -90,8 +94,17 @@ typedef struct proa__step {
     const proa_kernel *kernel;
     void *state;
     proa_tensor *to, *from;
-    bool fresh; /* output 0 is written in the format that the kernel prefers */
+    bool fresh;    /* output 0 is written in the format that the kernel prefers */
+    bool waits;    /* an asynchronous call must be complete before this step */
+    int32_t at;    /* the op that it is a part of */
+    int32_t until; /* of a collective that may run asynchronously: the step before which it must be complete;
+                    * 0: it may not */
 } proa__step;
+
+/* An output that no step behind `step` reads or writes, and its first binding. */
+typedef struct proa__early_output {
+    int32_t step, output, binding;
+} proa__early_output;
 
 /* A condition of the plan about a persistable: its memory has not moved and, where its data are constants of
  * the plan, they have not changed. */
@@ -123,6 +136,8 @@ typedef proa_status (*proa__each_step)(proa__segment *s, bool watch);
 /* Runs the steps as one device graph where the stream's device supports that, else through `each`. */
 proa_status proa__run_device_graph(proa__segment *s, proa__each_step each);
 void proa__recordings_free(proa__recordings *r);
+/* True while this thread records a device graph: nothing may be waited for. */
+bool proa__device_graph_recording(void);
 
 struct proa__segment {
     proa__segment *parent;
@@ -131,6 +146,9 @@ struct proa__segment {
     size_t key_bytes;
     proa__step *steps;
     int32_t n_steps, steps_capacity;
+    int32_t n_async;           /* steps that may run asynchronously */
+    proa__early_output *early; /* by step */
+    int32_t n_early;
     proa__buffer **buffers;
     int32_t n_buffers, buffers_capacity;
     proa__binding *bindings;
@@ -170,6 +188,9 @@ void proa__segment_free(proa__segment *top);
 /* Fails if an op of the forward broadcasts, in this run, a dim that was unknown when its gradient was made.
  * metas: of the op's outputs. */
 proa_status proa__check_dynamic_dims(const proa__segment *s, const proa_instr *instr, void *metas);
+/* True for collectives that may run on their group's thread beside later steps: those of one tensor, in
+ * place. */
+bool proa__may_be_async(const proa_op *op);
 /* True if another segment follows. */
 static inline bool proa__segment_is_cut(const proa__segment *s, const proa__liveness *facts)
 {
@@ -190,6 +211,14 @@ proa_tensors proa__executor_run_lending(proa_executor *e, proa_tensors inputs, p
  * afterwards. into: for each output NULL, or a tensor of the scope that receives it if it fits. */
 proa_tensors proa__executor_run_inside(proa_executor *e, proa_tensors inputs, proa_storage *block,
                                        proa_tensor *const *into);
+
+/* Called with an output of a run as soon as no later step reads or writes it. *taken true: the tensor is the
+ * callee's, which has dropped it from the scope, and PROA_NONE takes its place among the results. */
+typedef proa_status (*proa__executor_early)(int32_t output, proa_tensor *value, bool *taken, void *context);
+/* Lets the executor's plans find where outputs are complete; before the first run. */
+void proa__executor_announce(proa_executor *e);
+/* Sets the function that gets outputs early in the following runs on the CPU; NULL: none. */
+void proa__executor_set_early(proa_executor *e, proa__executor_early early, void *context);
 
 /* Called after every op of a run with each output: the op's name, the variable's name, its tensor. */
 typedef void (*proa__executor_hook)(const char *op, const char *variable, const proa_tensor *value,

@@ -77,6 +77,12 @@ bool proa__plan_is_free(proa__planner *p, const proa__value *in);
  * false: it becomes a copy. */
 proa_status proa__plan_view(proa__planner *p, const proa_meta *meta, bool *viewed);
 
+/* ---- overlap.c ------------------------------------------------------------------------------- */
+
+/* Finds the collectives that may run beside later steps, extends the lifetimes of their memory, and finds the
+ * outputs that are complete before the last step. Behind the last op, before memory is planned. */
+proa_status proa__plan_overlap(proa__planner *p);
+
 /* ---- constant_shapes.c ----------------------------------------------------------------------- */
 
 /* True if the results of the current op feed attributes and are the same in every run. */

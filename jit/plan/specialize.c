@@ -42,8 +42,8 @@ static proa_status specialize(const proa_program *p, proa_program *copy, const p
     PROA_TRY(select_ends(p, copy, map, opts));
     if (opts->prune || proa__root(copy)->n_outputs) PROA_TRY(proa__program_prune(copy, !opts->prune));
     bool none = opts->passes && !*opts->passes;
-    if (none) return opts->frozen ? proa__program_fold(copy, true) : PROA_OK;
-    return proa__passes_run(copy, opts->passes, opts->frozen);
+    if (none && opts->frozen) PROA_TRY(proa__program_fold(copy, true));
+    return proa__passes_run(copy, opts->passes, opts->frozen && !none);
 }
 
 proa_executor *proa_executor_with(const proa_program *p, proa_executor_opts opts)

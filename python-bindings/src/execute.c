@@ -62,8 +62,8 @@ static PyObject *executor_run(PyObject *self, PyObject *arg)
 
 static PyObject *stats_dict(proa_executor_stats s)
 {
-    return Py_BuildValue("{sLsLsL}", "arena_bytes", (long long)s.arena_bytes, "plans", (long long)s.plans,
-                         "plans_made", (long long)s.plans_made);
+    return Py_BuildValue("{sLsLsLsL}", "arena_bytes", (long long)s.arena_bytes, "plans", (long long)s.plans,
+                         "plans_made", (long long)s.plans_made, "overlapped", (long long)s.overlapped);
 }
 
 static PyObject *executor_stats(PyObject *self, PyObject *unused)
@@ -74,7 +74,7 @@ static PyObject *executor_stats(PyObject *self, PyObject *unused)
 
 static PyMethodDef executor_methods[] = {
     {"run", executor_run, METH_O, "Runs on a list of tensors; returns the list of outputs."},
-    {"stats", executor_stats, METH_NOARGS, "arena_bytes, plans, plans_made"},
+    {"stats", executor_stats, METH_NOARGS, "arena_bytes, plans, plans_made, overlapped"},
     {0},
 };
 
@@ -167,7 +167,7 @@ static PyObject *compiled_stats(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef compiled_methods[] = {
-    {"stats", compiled_stats, METH_NOARGS, "arena_bytes, plans, plans_made"},
+    {"stats", compiled_stats, METH_NOARGS, "arena_bytes, plans, plans_made, overlapped"},
     {"call", compiled_call, METH_O, "Calls it on a list of tensors; returns the list of results."},
     {0},
 };

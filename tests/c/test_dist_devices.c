@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "core/copy.h"
 #include "core/device.h"
+#include "core/group.h"
 #include "dist_ranks.h"
 #include "dist_values.h"
 
@@ -284,6 +285,48 @@ static void train(proa__ring *g, proa__store *store)
 START_TEST(training) { on_devices(3, 60, train); }
 END_TEST
 
+/* ---- programs ---------------------------------------------------------------------------- */
+
+/* 3 x and twice the sum of all ranks' x, beside which 3 x is computed. */
+static proa_tensors summed(proa_tensors in, void *context)
+{
+    const proa__ring *g = context;
+    proa_tensors out = {1, proa_scope_alloc(sizeof *out.at)};
+    proa_tensor *x = in.at[0], *sum = proa_all_reduce(proa_add(x, x), .group = g->id);
+    out.at[0] = proa_add(proa_add(proa_add(x, x), x), sum);
+    return out;
+}
+
+static void run_program(proa__ring *g, proa__store *store)
+{
+    PROA_SCOPED;
+    (void)store;
+    proa_set_threads(1);
+    use_device(g);
+    g->id = 20 + g->rank; /* ranks are threads, and ids are the process's */
+    proa__set_group(g->id, g->group);
+    proa_input_spec spec = {.shape = PROA_SHAPE(600)};
+    proa_program *p = proa_capture(summed, &spec, 1, g);
+    proa_executor *e = proa_executor_with(p, (proa_executor_opts){.passes = "overlap"});
+    int64_t before = communications();
+    for (int run = 0; run < 4; run++) {
+        PROA_SCOPED;
+        proa_tensor *x = proa_full(PROA_SHAPE(600), g->rank + 1.0);
+        proa_tensors out = proa_executor_run(e, (proa_tensors){1, &x});
+        ck_assert_msg(out.count == 1, "%s", proa_error_message());
+        ck_assert_double_eq(proa_item(proa_max(out.at[0])), 3 * (g->rank + 1) + g->size * (g->size + 1));
+        ck_assert_double_eq(proa_item(proa_min(out.at[0])), 3 * (g->rank + 1) + g->size * (g->size + 1));
+    }
+    ck_assert_int_eq(communications() - before, 4);
+    ck_assert_int_eq(proa_executor_get_stats(e).overlapped, 4);
+    proa_executor_free(e);
+    proa_program_free(p);
+    proa__set_group(g->id, NULL);
+}
+
+START_TEST(a_program_sums_beside_other_steps) { on_devices(3, 60, run_program); }
+END_TEST
+
 /* ---- what goes wrong ------------------------------------------------------------------- */
 
 static proa_status sum_of(proa__ring *g, proa_tensor *x)
@@ -398,5 +441,5 @@ START_TEST(a_rank_that_is_killed_and_missed) { process_dies("notices"); }
 END_TEST
 
 SUITE("dist_devices", reduces_two, reduces_four, moves_two, moves_three, two_groups_at_once, training,
-      ranks_that_share_a_device, calls_that_differ, a_rank_that_is_late, a_tensor_on_the_host,
-      a_rank_that_leaves, a_rank_that_is_killed, a_rank_that_is_killed_and_missed)
+      a_program_sums_beside_other_steps, ranks_that_share_a_device, calls_that_differ, a_rank_that_is_late,
+      a_tensor_on_the_host, a_rank_that_leaves, a_rank_that_is_killed, a_rank_that_is_killed_and_missed)

@@ -1,7 +1,10 @@
 /* Fuzzes capture, passes, planner and executor: bytes are a small program of ops on tiny tensors, which is
  * evaluated eagerly and as a program, without passes and with them, trained as a compiled function, or run
  * with an optimizer's steps in it. Values, gradients and parameters agree, to the bit without passes and
- * where a pass only moves steps, or the program is refused with a typed error. Never a crash or a leak. */
+ * where a pass only moves steps, or the program is refused with a typed error. Never a crash or a leak.
+ * Collectives are those of a group that spoils their memory while they run beside other steps. */
+#include "tests/c/async_group.h"
+
 #include <proa/autograd.h>
 #include <proa/ops.h>
 #include <proa/program.h>
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 14, REGS = 4 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 43 };
+enum { STEPS = 14, REGS = 4 + 2 * STEPS, OUTPUTS = 3, COLUMNS = 4, OPS = 46, GROUP = 1 };
 
 /* Script that the bytes encode. Steps that fail when it is first played are skipped from then on, so that
  * eager and captured execution make the same choices. */
@@ -207,6 +210,9 @@ static void run_step(const script *s, machine *m, const uint8_t *code)
     case 40: put(m, looped(turn(a), turn(b), code[2] & 32)); break;
     case 41: put(m, sized(a, false)); break;
     case 42: put(m, sized(a, true)); break;
+    case 43: put(m, proa_all_reduce(a, .group = GROUP)); break;
+    case 44: proa_all_reduce_(a, .op = PROA_REDUCE_TYPE_AVG, .group = GROUP); break;
+    case 45: put(m, proa_reduce_to(a, .dst = code[2] & 1, .op = PROA_REDUCE_TYPE_MAX, .group = GROUP)); break;
     case 33: put(m, proa_multiply(proa_tanh(a), proa_add(a, proa_assign(b)))); break;
     }
 }
@@ -340,7 +346,7 @@ static bool writes_strided(const script *s)
     bool writes = false;
     for (int i = 0; i < s->n_steps; i++) {
         int op = s->bytes[3 * i] % OPS;
-        writes |= !s->skip[i] && op >= 23 && op <= 25;
+        writes |= !s->skip[i] && ((op >= 23 && op <= 25) || op == 44);
     }
     return writes && s->layout != DENSE;
 }
@@ -355,6 +361,7 @@ static void execute(script *s)
     proa_program *p = proa_capture(play, specs, 2, s);
     if (p) {
         run_program(p, "", s, writes_strided(s) ? 1e-6 : 0);
+        run_program(p, "none,-overlap", s, writes_strided(s) ? 1e-6 : 0);
         run_program(p, NULL, s, 1e-5);
     }
     proa_program_free(p);
@@ -515,12 +522,12 @@ static proa_status follow(const proa_program *p, const char *passes, const scrip
 
 static void compare_steps(const proa_program *p, const script *s, const stepped *t)
 {
-    static const char *const passes[] = {"optimizer_interleaving", NULL};
-    static const double limits[] = {0, 1e-3};
+    static const char *const passes[] = {"optimizer_interleaving,-overlap", "optimizer_interleaving", NULL};
+    static const double limits[] = {0, 0, 1e-3};
     proa_tensors want[ROUNDS], got[ROUNDS];
     proa_tensor *wrote[PARAMETERS], *left[PARAMETERS];
-    if (follow(p, "", s, t, want, wrote) != PROA_OK) return;
-    for (int k = 0; k < 2; k++) {
+    if (follow(p, "none,-overlap", s, t, want, wrote) != PROA_OK) return;
+    for (int k = 0; k < 3; k++) {
         const char *what = passes[k] ? "steps that moved" : "steps, all passes";
         if (follow(p, passes[k], s, t, got, left) != PROA_OK) fail(what);
         for (int i = 0; i < ROUNDS; i++) compare(got[i], want[i], limits[k], what);
@@ -547,7 +554,9 @@ static void step_within(script *s, int how, int together)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static async_group two;
     if (size < 4) return 0;
+    async_enter(&two, GROUP);
     PROA_SCOPE {
         script s = {.n_steps = (int)((size - 1) / 3), .layout = (data[0] >> 2) % LAYOUTS};
         if (s.n_steps > STEPS) s.n_steps = STEPS;
