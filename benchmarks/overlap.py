@@ -1,5 +1,6 @@
-"""Communication hidden behind backward over a slow link: a step of DataParallel on Proa, and of torch's DistributedDataParallel
-beside it, between two network namespaces whose link carries 1 Gbit/s (tc tbf). Needs root.
+"""Communication hidden behind backward over a slow link: a step of data parallelism on Proa (DataParallel; DataParallel of a
+to_static layer; a static program whose gradients GradAllReduce averages), and of torch's DistributedDataParallel beside it, between
+two network namespaces whose link carries 1 Gbit/s (tc tbf). Needs root. Rows marked "waiting": FLAGS_passes=-overlap.
 
     benchmarks/overlap.py [--torch PYTHON] [--batch ROWS] [--trace FILE]
 
@@ -28,18 +29,51 @@ def median_of(run, times):
 
 
 class Proa:
-    def __init__(self, batch):
+    """Modes: eager, to_static, static."""
+
+    def __init__(self, batch, mode):
         import proa as paddle
         from proa import _core
-        self.core, self.dist = _core, paddle.distributed
+        self.paddle, self.core, self.dist, self.batch = paddle, _core, paddle.distributed, batch
         self.dist.init_parallel_env()
-        net = paddle.nn.Sequential(*[paddle.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)])
-        self.parameters, self.model, self.x = net.parameters(), paddle.DataParallel(net), paddle.randn([batch, WIDTH])
-        self.flat = [paddle.zeros([sum(p.size for p in self.parameters) // 2]) for _ in range(2)]
+        self.flat = [paddle.zeros([LAYERS * (WIDTH * WIDTH + WIDTH) // 2]) for _ in range(2)]
+        self.step, self.quiet = self.static_steps() if mode == "static" else self.layer_steps(mode)
 
-    def clear(self):
-        for p in self.parameters:
-            p.clear_gradient()
+    def net(self):
+        return self.paddle.nn.Sequential(*[self.paddle.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)])
+
+    def layer_steps(self, mode):
+        net = self.net()
+        called = self.paddle.jit.to_static(net, full_graph=True) if mode == "to_static" else net
+        model, x = self.paddle.DataParallel(called), self.paddle.randn([self.batch, WIDTH])
+
+        def step():
+            for p in net.parameters():
+                p.clear_gradient()
+            model(x).mean().backward()
+
+        def quiet():
+            with model.no_sync():
+                step()
+        return step, quiet
+
+    def static_steps(self):
+        import numpy as np
+        from proa.fluid.transpiler.collective import GradAllReduce
+        static, env = self.paddle.static, self.dist.ParallelEnv()
+        self.paddle.enable_static()
+        exe, feed, steps = static.Executor(), {"x": np.random.rand(self.batch, WIDTH).astype("float32")}, []
+        for exchanges in (True, False):
+            main, startup = static.Program(), static.Program()
+            with static.program_guard(main, startup), self.paddle.utils.unique_name.guard():
+                loss = self.net()(static.data("x", [None, WIDTH])).mean()
+                self.paddle.optimizer.SGD(1e-6).minimize(loss)
+            if exchanges:
+                GradAllReduce().transpile(startup, main, env.rank, env.trainer_endpoints, env.current_endpoint)
+            exe.run(startup)
+            steps.append(lambda main=main, loss=loss: exe.run(main, feed, [loss]))
+        self.paddle.disable_static()
+        return steps
 
     def all_reduce(self, flat):
         self.dist.all_reduce(flat)
@@ -54,14 +88,14 @@ class Proa:
             trace = json.load(open(file.name))
         events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
         spans = lambda keep: [(e["ts"], e["ts"] + e["dur"]) for e in events if keep(e)]
-        compute = merged(spans(lambda e: e["cat"] == "op"))
+        compute = merged(spans(lambda e: e["cat"] == "op" and e["name"] != "all_reduce"))
         sent = spans(lambda e: e["name"] == "all_reduce" and e["cat"] != "op")
         hidden = sum(max(0, min(b, d) - max(a, c)) for a, b in sent for c, d in compute)
         return hidden / sum(b - a for a, b in sent), trace
 
 
 class Torch:
-    def __init__(self, batch):
+    def __init__(self, batch, mode):
         import torch
         import torch.distributed as dist
         torch.set_num_threads(1)
@@ -72,9 +106,14 @@ class Torch:
         self.model, self.x = torch.nn.parallel.DistributedDataParallel(net), torch.randn(batch, WIDTH)
         self.flat = [torch.zeros(sum(p.numel() for p in self.parameters) // 2) for _ in range(2)]
 
-    def clear(self):
+    def step(self):
         for p in self.parameters:
             p.grad = None
+        self.model(self.x).mean().backward()
+
+    def quiet(self):
+        with self.model.no_sync():
+            self.step()
 
     def all_reduce(self, flat):
         self.dist.all_reduce(flat)
@@ -93,27 +132,18 @@ def merged(spans):
     return out
 
 
-def rank(kind, batch, out):
-    it = {"proa": Proa, "torch": Torch}[kind](batch)
-
-    def step():
-        it.clear()
-        it.model(it.x).mean().backward()
-
-    def quiet():
-        with it.model.no_sync():
-            step()
-
+def rank(kind, mode, batch, out):
+    it = {"proa": Proa, "torch": Torch}[kind](batch, mode)
     for _ in range(3):  # buckets are rebuilt
-        step()
+        it.step()
     alone = median_of(lambda: [it.all_reduce(f) for f in it.flat], 5)
     without, exchanged = [], []
     for _ in range(3):
         it.dist.barrier()
-        without.append(median_of(quiet, 5))
+        without.append(median_of(it.quiet, 5))
         it.dist.barrier()
-        exchanged.append(median_of(step, 5))
-    hidden, trace = it.traced(step)
+        exchanged.append(median_of(it.step, 5))
+    hidden, trace = it.traced(it.step)
     it.dist.barrier()
     if it.dist.get_rank() == 0:
         exposed = sorted(exchanged)[1] - sorted(without)[1]
@@ -132,12 +162,12 @@ def make_link():
         subprocess.run(command.split(), check=True)
 
 
-def run(python, kind, batch):
+def run(python, kind, mode, flags, batch):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.json")
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "7411",
+        env = {**os.environ, **flags, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "7411",
                "PROA_SHM": "0", "PROA_INTERFACE": "eth0", "GLOO_SOCKET_IFNAME": "eth0"}
-        ranks = [subprocess.Popen(["ip", "netns", "exec", f"r{r}", python, __file__, "--as", kind, "--batch", str(batch), "--out", out],
+        ranks = [subprocess.Popen(["ip", "netns", "exec", f"r{r}", python, __file__, "--as", kind, "--mode", mode, "--batch", str(batch), "--out", out],
                                   env={**env, "RANK": str(r)}) for r in (0, 1)]
         if any([r.wait() for r in ranks]):
             raise SystemExit(f"overlap.py: a rank of {kind} failed")
@@ -149,26 +179,31 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--torch", default="")
     p.add_argument("--batch", type=int, default=2048)
-    p.add_argument("--trace", help="where Proa's trace of a step goes")
+    p.add_argument("--trace", help="where Proa's traces of a step go: FILE.eager, FILE.to_static, FILE.static")
     p.add_argument("--as", dest="kind", choices=["proa", "torch"])
+    p.add_argument("--mode", default="eager", choices=["eager", "to_static", "static"])
     p.add_argument("--out")
     options = p.parse_args()
     if options.kind:
-        return rank(options.kind, options.batch, options.out)
+        return rank(options.kind, options.mode, options.batch, options.out)
     if INSIDE not in os.environ:
         os.environ[INSIDE] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv])
     make_link()
     print(f"{LAYERS} layers of {WIDTH} x {WIDTH}, {options.batch} rows, 2 ranks, {RATE}; seconds\n"
           "framework | step without exchange | with | exchange alone | hidden | hidden in the trace\n---|---|---|---|---|---")
-    for kind, python in (("proa", sys.executable), ("torch", options.torch)):
+    waits = {"FLAGS_passes": "-overlap"}
+    rows = [("eager", "proa", "eager", {}), ("to_static", "proa", "to_static", {}), ("to_static, waiting", "proa", "to_static", waits),
+            ("static", "proa", "static", {}), ("static, waiting", "proa", "static", waits), ("torch", "torch", "eager", {})]
+    for name, kind, mode, flags in rows:
+        python = sys.executable if kind == "proa" else options.torch
         if not python:
             continue
-        r = run(python, kind, options.batch)
+        r = run(python, kind, mode, flags, options.batch)
         in_trace = f"{r['in_trace']:.0%}" if r["in_trace"] is not None else "–"
-        print(f"{kind} | {r['without']:.3f} | {r['with']:.3f} | {r['alone']:.3f} | {r['hidden']:.0%} | {in_trace}", flush=True)
-        if options.trace and r["trace"]:
-            with open(options.trace, "w") as f:
+        print(f"{name} | {r['without']:.3f} | {r['with']:.3f} | {r['alone']:.3f} | {r['hidden']:.0%} | {in_trace}", flush=True)
+        if options.trace and r["trace"] and not flags:
+            with open(f"{options.trace}.{mode}", "w") as f:
                 json.dump(r["trace"], f)
     return None
 
