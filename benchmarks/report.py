@@ -4,6 +4,7 @@ import json
 import statistics
 
 PEERS = ("paddle", "torch", "onnxruntime")
+STEPS = ("training", "sizes", "compiled", "inference")  # families of whole networks, whose memory and FLOPs are told
 
 
 def seconds_text(s):
@@ -123,7 +124,7 @@ class Section:
 
     def memory_table(self):
         """Peak memory of a process, in all and beyond what it had after import."""
-        if self.family not in ("training", "compiled", "inference"):
+        if self.family not in STEPS:
             return []
         ways = ["proa"] + self.ways
         head = ["peak memory, MB: total (net of import)", *ways]
@@ -194,10 +195,27 @@ def limits_text(limits):
             f"{m['fork_join_us']:.1f} µs, radix sort of 1 M by one thread {m['radix_ms']:.1f} ms.")
 
 
+def least_table(sections):
+    """Of each network trained at several sizes, the least of its ratios to each peer; "" where not all sizes were run."""
+    trained = {s.family: s for s in sections if s.family in ("training", "sizes")}
+    if len(trained) < 2:
+        return ""
+    ways = trained["training"].ways
+    out = ["### training, the least of a network's sizes", "", "| " + " | ".join(["", *(f"{w} ÷ proa" for w in ways)]) + " |",
+           "|" + "---|" * (len(ways) + 1)]
+    sizes = {}
+    for line in (line for s in trained.values() for line in s.lines):
+        sizes.setdefault(line.unit.partition(",")[0], []).append(line)
+    for network, lines in sizes.items():
+        ratios = ([r for line in lines if (r := line.ratio(w))] for w in ways)
+        out.append("| " + " | ".join([f"{network}, {len(lines)} sizes", *(f"{min(r):.2f}" if r else "–" for r in ratios)]) + " |")
+    return "\n".join(out + [""])
+
+
 def write(folder, sections, limits, rounds, quiet, seconds):
     text = [limits_text(limits), f"Medians of {rounds} rounds of alternating processes ± half the quartiles' distance; a ratio "
             f"above 1 means that Proa is faster. The run took {seconds / 60:.1f} minutes.", *([quiet] if quiet else []), ""]
-    (folder / "results.md").write_text("\n".join(text + [s.markdown() for s in sections]))
+    (folder / "results.md").write_text("\n".join(text + [s.markdown() for s in sections] + [least_table(sections)]))
     (folder / "results.json").write_text(json.dumps(
         {"limits": medians(limits), "rounds": rounds, "families": [s.json() for s in sections]}, indent=1))
     print(limits_text(limits))

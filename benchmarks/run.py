@@ -6,9 +6,11 @@ then tables, JSON, a page of Markdown and a chart, in build/bench/.
     benchmarks/run.py [FAMILY ...] [--rounds N] [--again N] [--quick] [--only TEXT] [--unit TEXT] [--ways proa,torch]
                       [--keep-memory] [--compile] [--docs]
 
-Families: overhead, kernels, training, inference, io (all, without being asked), compiled, busy (beside other work, against
-PyTorch; --rounds 1 takes three minutes), and c (the programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers with a glibc
-that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and the chart beside it. --quick: one round, small tensors: shows that everything works, and measures nothing."""
+Families: overhead, kernels, training, sizes (training at the sizes that the release draws), inference, io (all, without being
+asked), compiled, busy (beside other work, against PyTorch; --rounds 1 takes three minutes), dist (collectives), and c (the
+programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers
+with a glibc that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and the chart beside it. --quick:
+one round, small tensors: shows that everything works, and measures nothing."""
 import argparse
 import json
 import os
@@ -25,7 +27,8 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
-DEFAULT = ["overhead", "kernels", "training", "inference", "io"]
+DEFAULT = ["overhead", "kernels", "training", "sizes", "inference", "io"]
+ASKED = ["compiled", "busy", "c", "dist"]
 HOMES = {"proa": ".venv", "paddle": ".venv-oracle", "torch": ".venv-torch", "onnxruntime": ".venv-torch"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 TIMEOUT, COMPILES = 300, 1200  # seconds a process may take; of the family whose first steps do
@@ -90,7 +93,7 @@ class Runner:
             ways.insert(ways.index("proa") + 1, "proa+c")
             ways += [w for w in ("onnxruntime",) if "torch" in ways and installed(w)]
             ways += ["torch+compile"] if "torch" in ways and self.a.compile else []
-        if self.a.keep_memory and family in ("kernels", "training"):
+        if self.a.keep_memory and family in ("kernels", "training", "sizes"):
             ways += [w + "+keep" for w in self.ways if w != "proa"]
         return [w for w in ways if w not in unit["skip"]]
 
@@ -200,6 +203,8 @@ class Runner:
             section = report.Section(family, units, self.results, self.limits)
             print(section.markdown(), flush=True)
             sections.append(section)
+        if least := report.least_table(sections):
+            print(least, flush=True)
         if sections:
             report.write(self.out, sections, self.limits, self.rounds, self.quiet.text(), time.time() - began)
             drawn = report.chart(self.out / "chart.png", sections)
@@ -213,7 +218,7 @@ class Runner:
 
 def arguments(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ["compiled", "busy", "c", "dist"]))
+    parser.add_argument("families", nargs="*", help=", ".join(DEFAULT + ASKED))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--again", type=int, default=3, help="further rounds of a unit, at most, in place of disturbed ones")
     parser.add_argument("--quick", action="store_true")
@@ -226,7 +231,7 @@ def arguments(words):
     parser.add_argument("--keep-memory", action="store_true")
     parser.add_argument("--compile", action="store_true", help="inference: torch.compile, too")
     a = parser.parse_args(words)
-    unknown = set(a.families) - set(DEFAULT) - {"compiled", "busy", "c"}
+    unknown = set(a.families) - set(DEFAULT + ASKED)
     if unknown or a.rounds < 1 or "proa" not in a.ways.split(","):
         parser.error(f"unknown family {', '.join(unknown)}" if unknown else "--rounds is at least 1, and --ways has proa")
     return a

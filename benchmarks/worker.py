@@ -9,6 +9,7 @@ import json
 import os
 
 import common
+import report
 
 
 def families():
@@ -19,7 +20,7 @@ def families():
     import overhead
     import training
     return {"overhead": overhead.units, "kernels": kernels.units, "training": training.units,
-            "compiled": training.compiled_units, "inference": inference.units, "io": files.units, "busy": busy.units}
+            "sizes": training.drawn_units, "compiled": training.compiled_units, "inference": inference.units, "io": files.units, "busy": busy.units}
 
 
 def adapter(way, threads, folder):
@@ -88,7 +89,7 @@ def main():
         busy.serve(fw, next(u for u in units if u.name == a.unit))
         return
     idle = common.memory()
-    rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny, a.family in ("training", "compiled", "inference"))
+    rows = measure_unit(fw, next(u for u in units if u.name == a.unit), a.only, a.tiny, a.family in report.STEPS)
     memory = {"idle_bytes": idle, "peak_bytes": common.memory()}
     for row in rows.values():
         memory.update({key: row.pop(key) for key in memory if key in row})

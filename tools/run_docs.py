@@ -6,14 +6,16 @@
 
 A block is taken when its first fence line says so:
     ```yaml file=ops/softclip/softclip.yaml   the block becomes that file of a copy of the project
-    ```sh run                                 the block is run, in the copy's root, and must succeed
+    ```sh edit                                the block is run, in the copy's root, and changes files there
+    ```sh run                                 the block is run there once all pages' files are written and edited, so that
+                                              the first page's build is every page's; it changes what `make lock` writes alone
     ```c run                                  the block is a program: compiled without a warning against the build,
                                               and run in an empty folder that holds digits.csv
     ```python run                             a page's blocks are one program, run on the build's package in such a
                                               folder
 docs/add-an-op.md must stay in one folder of ops/: "adding an op touches one folder". A page with the comment
 `<!-- at most 4 files -->` may touch that many, those that `make lock` writes not counted. The copy is made in
-build/docs-test and removed afterwards, which undoes everything; pages share what they build in its build-doc/.
+build/docs-test and removed afterwards, which undoes everything.
 """
 import argparse
 import concurrent.futures
@@ -62,23 +64,14 @@ def state():
 
 
 def copy_project():
-    """Makes the copy, or brings it back to the project's state, and returns that; files that are as they were keep their
-    times."""
-    names = project_names()
-    COPY.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(COPY / "trial", ignore_errors=True)
-    for path in set(own_files(COPY)) - {COPY / name for name in names}:
-        path.unlink()
-    for name in names:
-        to = COPY / name
-        if to.is_file() and to.read_bytes() == (ROOT / name).read_bytes():
-            continue
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, to)
+    """Makes the copy."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    for name in project_names():
+        (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, COPY / name)
     for venv in (".venv", ".venv-oracle"):
-        if (ROOT / venv).exists() and not (COPY / venv).exists():
+        if (ROOT / venv).exists():
             (COPY / venv).symlink_to(ROOT / venv)
-    return state()
 
 
 def touched(before):
@@ -119,45 +112,66 @@ def run_programs(page):
     return c, run_program(page, "page.py", program, python) if program else 0
 
 
+def in_copy(info):
+    """Whether the block belongs into the copy."""
+    return "file=" in info or re.match(r"sh\b.*\b(edit|run)\b", info)
+
+
 def run_pages(pages):
-    """Two pages at a time, but in the copy one."""
-    copied = [p for p in pages if any("file=" in info or re.match(r"sh\b.*\brun\b", info) for info, _ in blocks(p))]
+    """Programs beside what runs in the copy."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        in_copy = pool.submit(lambda: {page: run_blocks(page) for page in copied})
+        copied = pool.submit(run_copied, [p for p in pages if any(in_copy(info) for info, _ in blocks(p))])
         programs = pool.submit(lambda: {page: run_programs(page) for page in pages})
-        lines, found = programs.result(), in_copy.result()
+        lines, found = programs.result(), copied.result()
     for page in pages:
-        (c, python), (written, ran) = lines[page], found.get(page, ([], 0))
-        print(f"docs: {page.name}: ok, {len(written)} files touched, {ran} blocks, {c} lines of C and {python} of Python run")
+        (c, python), (changed, ran) = lines[page], found.get(page, ([], 0))
+        print(f"docs: {page.name}: ok, {len(changed)} files touched, {ran} blocks, {c} lines of C and {python} of Python run")
 
 
-def run_blocks(page):
-    before = copy_project()
-    written, ran = [], 0
+def run_copied(pages):
+    """Writes and edits all pages' files in the copy, then runs each page's blocks: {page: (files it touched, blocks run)}."""
+    if not pages:
+        return {}
+    copy_project()
+    changed = {page: edit(page) for page in pages}
+    edited = state()
+    ran = {page: sum(run_block(page, text) for info, text in blocks(page) if re.match(r"sh\b.*\brun\b", info)) for page in pages}
+    if strays := touched(edited):
+        sys.exit(f"docs: blocks that say `run`, not `edit`, change files: {strays}")
+    return {page: (changed[page], ran[page]) for page in pages}
+
+
+def edit(page):
+    """Does the page's changes of files; returns those it touched."""
+    before = state()
     for info, text in blocks(page):
-        file = re.search(r"\bfile=(\S+)", info)
-        if file:
-            path = COPY / file.group(1)
+        if file := re.search(r"\bfile=(\S+)", info):
+            path = COPY / file[1]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-            written.append(file.group(1))
-        elif re.match(r"sh\b.*\brun\b", info):
-            env = dict({"PROA_BUILD": str(BUILD)}, **os.environ, CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
-            done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=COPY, env=env, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            ran += 1
-            if done.returncode:
-                print(done.stdout[-4000:])
-                sys.exit(f"docs: {page.name}: a block fails with {done.returncode}:\n{text}")
-            print("\n".join(done.stdout.rstrip().splitlines()[-2:]))
-    folders = {pathlib.Path(w).parent.as_posix() for w in written}
-    if page.name == "add-an-op.md" and len(folders) > 1:
-        sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {sorted(folders)}")
-    limit = re.search(r"<!-- at most (\d+) files -->", page.read_text())
+        elif re.match(r"sh\b.*\bedit\b", info):
+            run_block(page, text)
     changed = touched(before)
+    folders = sorted({pathlib.Path(name).parent.as_posix() for name in changed})
+    if page.name == "add-an-op.md" and [f for f in folders if f != "tests/ops"] != ["ops/softclip"]:
+        sys.exit(f"docs: {page.name}: adding an op touches more than one folder: {folders}")
+    limit = re.search(r"<!-- at most (\d+) files -->", page.read_text())
     if limit and len(changed) > int(limit[1]):
         sys.exit(f"docs: {page.name}: touches more than {limit[1]} files: {changed}")
-    return changed, ran
+    return changed
+
+
+def run_block(page, text):
+    """Runs a block of shell commands in the copy; returns 1, for a count."""
+    made = COPY / "build-doc"  # the pages' own build knows what they add; before it there is the project's
+    env = dict(os.environ, PROA_BUILD=str(made if made.exists() else BUILD), CCACHE_BASEDIR=str(COPY), JOBS=str(os.cpu_count()))
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=COPY, env=env, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if done.returncode:
+        print(done.stdout[-4000:])
+        sys.exit(f"docs: {page.name}: a block fails with {done.returncode}:\n{text}")
+    print("\n".join(done.stdout.rstrip().splitlines()[-2:]))
+    return 1
 
 
 def main():
@@ -169,7 +183,7 @@ def main():
     if options.python:
         print(*(python_program(page) for page in pages), sep="\n", end="")
         return
-    live = [p for p in pages if any("file=" in info or re.search(r"\brun\b", info) for info, _ in blocks(p))]
+    live = [p for p in pages if any(in_copy(info) or re.search(r"\brun\b", info) for info, _ in blocks(p))]
     run_pages(live)
     shutil.rmtree(COPY, ignore_errors=True)
     if not live:

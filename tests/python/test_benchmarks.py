@@ -11,6 +11,7 @@ BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import busy
 import inference
+import networks
 import quiet
 import report
 
@@ -32,12 +33,41 @@ def test_every_family_runs(tmp_path):
     rows = {(f["family"], r["unit"], r["row"]): r for f in results["families"] for r in f["rows"]}
     assert [key for key, r in rows.items() if r["errors"]] == []
     assert len(rows) >= 100
-    assert all(r["flops"] > 0 for (family, _, _), r in rows.items() if family in ("training", "compiled", "inference"))
+    assert all(r["flops"] > 0 for (family, _, _), r in rows.items() if family in report.STEPS)
     assert all(r["seconds"]["proa"][0] > 0 for r in rows.values())
     from_c = [r["seconds"]["proa+c"][0] for r in rows.values() if "proa+c" in r["seconds"]]
     assert len(from_c) == len(inference.networks(tiny=True)) and min(from_c) > 0
     assert results["limits"]["copy_gbs"] > 0 and results["limits"]["fma_gflops"] > 0
     assert "### kernels" in text and (tmp_path / "results.md").read_text().count("| softmax |") == 1
+
+
+def test_a_release_draws_its_own_sizes(monkeypatch):
+    drawn = {}
+    for version in (networks.release(), "99.0.0"):
+        monkeypatch.setattr(networks, "release", lambda: version)
+        drawn[version] = networks.drawn(False)
+        assert len(drawn[version]) == networks.DRAWN * len(networks.NETWORKS)
+        assert not drawn[version].keys() & networks.usual(False).keys()
+        assert drawn[version].keys() == networks.drawn(False).keys()
+    one, other = (set(names) for names in drawn.values())
+    assert len(one & other) <= len(one) // 4
+
+
+def test_drawn_sizes_run(tmp_path):
+    _, results = run(tmp_path, "sizes", "--unit", "LSTM")
+    assert [len(r["seconds"]["proa"]) for r in results["families"][0]["rows"]] == [1] * networks.DRAWN
+
+
+def test_the_least_of_a_networks_sizes_is_told():
+    def family(name, *ratios):
+        units = [{"name": f"net, {i}×{name}", "skip": [], "rows": [{"name": "step", "flops": 0, "bytes": 0, "limit": "copy"}]}
+                 for i in range(len(ratios))]
+        results = {(name, u["name"], way): [{"rows": {"step": {"seconds": s}}}]
+                   for u, ratio in zip(units, ratios) for way, s in (("proa", 1.0), ("torch", ratio))}
+        return report.Section(name, units, results, LIMITS)
+    sections = [family("training", 1.75), family("sizes", 1.25, 3.0)]
+    assert "| net, 3 sizes | 1.25 |" in report.least_table(sections)
+    assert report.least_table(sections[:1]) == ""
 
 
 def test_rows_can_be_picked(tmp_path):
