@@ -13,7 +13,7 @@ from ..amp.auto_cast import state as amp_state
 from ..framework.mode import by_name
 from ..nn.layer.layers import changes
 from .concrete import Concrete
-from .dy2static.errors import NoSource
+from .dy2static.errors import NoSource, explained
 from .dy2static.runtime.calls import converted
 from .dy2static.transform import convert_code, convert_function
 from .signature import Signature
@@ -175,26 +175,32 @@ class StaticFunction:
         except Exception as error:
             if self._full_graph or isinstance(error, MemoryError):
                 raise
-            why = str(error)
+            failed = error
         else:
             if concrete is None:
                 return self.dygraph_function(*args, **kwargs)
             if not kwargs and len(args) == len(bound.tensors):
                 self._remember(args, concrete)
             return concrete.call(bound.tensors)
-        return self._called_plain(key, why, args, kwargs)
+        return self._called_plain(key, failed, args, kwargs)
 
     def _is_plain(self, key):
         """Whether calls of this kind are plain: one could not be captured, or as many other kinds as programs are kept could not."""
         return key in self._plain or len(self._plain) >= _kept_programs() and key not in self._programs
 
-    def _called_plain(self, key, why, args, kwargs):
-        """The call as plain Python, which raises what is the user's own error. If it works, later calls of the kind are plain, too."""
+    def _called_plain(self, key, failed, args, kwargs):
+        """The call as plain Python, since its capture failed. What is the user's own error is raised there, too, and leaves with the
+        user's lines that capture found; if the call works, later ones of the kind are plain, too."""
+        why = str(failed)
         cause = _cause(why)
         told = cause in _falling_back  # by the function that called this one and could not be captured because of it
         _falling_back.append(cause)
         try:
             result = self.dygraph_function(*args, **kwargs)
+        except Exception as error:
+            if explained(failed, error):
+                raise failed from None
+            raise
         finally:
             _falling_back.pop()
         self._plain[key] = why

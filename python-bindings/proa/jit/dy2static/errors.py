@@ -88,6 +88,12 @@ def explain(error, converted):
         pass  # an exception with slots stays as it is
 
 
+def explained(captured, error):
+    """Whether an error that left a converted function is this one, with its lines."""
+    data = getattr(captured, ERROR_DATA, None)
+    return data is not None and (data.error_type, data.error_value) == (type(error), str(error))
+
+
 def _quoted(error):
     """The name that a NameError's message quotes."""
     parts = str(error).split("'")
