@@ -210,7 +210,7 @@ static proa_status run_on_device(const proa_message *m, int device, void *ready,
     proa_device_call call = call_of(m);
     proa_tensor *in = m->in, *out = m->out;
     proa_status status = in ? proa__plain(in) : PROA_OK;
-    if (status == PROA_OK && out) status = proa__plain(out);
+    if (status == PROA_OK && out) status = proa__plain_to_write(out);
     if (status == PROA_OK && in) in = proa__contiguous(in);
     if (status == PROA_OK && out && out->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) {
         proa_meta meta = proa_meta_of(out);
@@ -237,6 +237,7 @@ static proa_status run(const proa_message *m, void *ready)
         PROA_TRY(run_on_device(m, device, ready, &done));
         if (done) return PROA_OK;
     }
+    if (m->out) PROA_TRY(proa__plain_to_write(m->out)); /* a blocked form would keep the old values */
     proa_tensor *in = on_host(m->in), *out = on_host(m->out);
     if ((m->in && !in) || (m->out && !out)) return proa_error();
     if (m->out) proa__bump_version(m->out);

@@ -250,7 +250,7 @@ proa_task *proa_communicate_later(const proa_message *message)
     proa_task *t = NULL;
     /* deferred elements are read here: on the group's thread reading them might wait for a call of the same
      * group */
-    if (!(m.in && proa__plain(m.in)) && !(m.out && proa__plain(m.out))) t = put(queue_of(&m), &m);
+    if (!(m.in && proa__plain(m.in)) && !(m.out && proa__plain_to_write(m.out))) t = put(queue_of(&m), &m);
     if (!t) proa__ring_part(m.group->context);
     return t;
 }

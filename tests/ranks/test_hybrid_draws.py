@@ -25,11 +25,10 @@ def test_drawn_combinations_are_one_process(ranks, count, steps):
     assert not draws.launch(ranks, [draws.draw(rng, ranks) for _ in range(count)], steps)
 
 
-FOUND = [{"model": "resnet", "pp": 2, "mp": 2, "amp": "O2", "optimizer": "lamb", "merge": 2}]  # a composed step under auto_cast
-
-
-def test_combinations_that_were_wrong_once_are_one_process():
-    assert not load("ranks").launch(4, FOUND, 3)
+@pytest.mark.parametrize("ranks, case", [(4, {"pp": 2, "mp": 2, "amp": "O2", "optimizer": "lamb", "merge": 2}),  # a composed step, autocast
+                                         (2, {"sharding": 2, "level": "os_g", "optimizer": "sgd"})])  # reduced: blocked gradients
+def test_combinations_that_were_wrong_once_are_one_process(ranks, case):
+    assert not load("ranks").launch(ranks, [{"model": "resnet", **case}], 3)
 
 
 @pytest.mark.parametrize("ranks", [4, 2])
