@@ -21,6 +21,7 @@ os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the use
 import oracle
 
 NEEDS_PADDLE = pytest.mark.skipif(not oracle.PYTHON.exists(), reason="real Paddle is not installed: tools/bootstrap --oracle")
+LONGEST = ("test_quantize_digits.py", "[training_vision]", "[fleet_roles]", "test_every_family_runs", "test_two_hosts")
 WRONG = ("damage", "refuse", "bad", "adversarial", "wrong", "unknown")  # tests that write what nothing should load
 
 
@@ -46,7 +47,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """The longest tests come first, so that no worker waits for them at the end."""
-    items.sort(key=lambda item: item.path.name != "test_quantize_digits.py")
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
 
 
 def pytest_sessionfinish(session):
