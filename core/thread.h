@@ -85,9 +85,9 @@ void proa__memory_adopt(proa__thread *me);  /* enters the list of threads */
 void proa__memory_retire(proa__thread *me); /* gives the cache back, keeps the counts */
 void proa__memory_lock(void);
 void proa__memory_unlock(void);
-/* Blocks over 2 MiB. Sizes include the head. */
 /* Bytes that an allocation of this size takes, with head and rounding; where blocks are cached. */
 size_t proa__block_bytes(size_t bytes);
+/* Blocks over 2 MiB. Sizes include the head. */
 size_t proa__large_round(size_t size); /* size of the block that is taken for at least that many bytes */
 void *proa__large_reuse(size_t *size); /* from the cache; *size becomes the block's size; NULL: none fits */
 void *proa__large_map(size_t size);    /* from the system; NULL: no memory */
