@@ -113,8 +113,13 @@ static proa_block *capture_block(proa_block *b, proa_block_fn fn, proa_tensors i
     return proa_error() == PROA_OK ? made : NULL;
 }
 
-static void forget(proa__lambda_lift *lift, proa_program *p, int32_t first_block)
+/* Ends the capture of an op's blocks, those from first_block on, which an error drops: goes on in b, and
+ * frees what lifting needed. */
+static void end_capture(proa_block *b, int32_t first_block, proa__lambda_lift *lift, proa_status status)
 {
+    proa_program *p = b->program;
+    proa__capture_into(b);
+    if (status != PROA_OK) proa__program_drop_blocks(p, first_block);
     for (int32_t i = first_block; i < p->n_blocks; i++) proa__block_forget_reads(p->blocks[i]);
     proa__hash_map_clear(&lift->known);
     proa__free(lift->outer);
@@ -174,9 +179,7 @@ proa_tensors proa_cond(proa_tensor *pred, proa_block_fn then, proa_block_fn othe
     proa__lambda_lift lift = {0};
     int32_t n_blocks = b->program->n_blocks;
     proa_status status = capture_cond(b, pred, then, otherwise, context, &lift, &out);
-    proa__capture_into(b);
-    if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
-    forget(&lift, b->program, n_blocks);
+    end_capture(b, n_blocks, &lift, status);
     return status == PROA_OK ? out : none;
 }
 
@@ -336,9 +339,7 @@ proa_tensors proa_while_loop(proa_block_fn condition, proa_block_fn body, proa_t
     proa_tensors out = none;
     int32_t n_blocks = b->program->n_blocks;
     proa_status status = capture_while(b, holds, &fns, vars, &lift, &out);
-    proa__capture_into(b);
-    if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
-    forget(&lift, b->program, n_blocks);
+    end_capture(b, n_blocks, &lift, status);
     return status == PROA_OK ? out : none;
 }
 
@@ -378,8 +379,6 @@ proa_tensors proa_with_backward(proa_tensors x, proa_tensors inputs, proa_block_
     proa__lambda_lift lift = {0};
     int32_t n_blocks = b->program->n_blocks;
     proa_status status = capture_pylayer(b, x, inputs, backward, context, &lift, &out);
-    proa__capture_into(b);
-    if (status != PROA_OK) proa__program_drop_blocks(b->program, n_blocks);
-    forget(&lift, b->program, n_blocks);
+    end_capture(b, n_blocks, &lift, status);
     return status == PROA_OK ? out : none;
 }

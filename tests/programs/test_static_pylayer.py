@@ -79,7 +79,7 @@ def test_functions_read_variables_around_them(both):
     w = (x + 1) * 0.1
     z, dx = both[0]["reads_outside"]
     np.testing.assert_allclose(z, x + w, rtol=1e-6)
-    np.testing.assert_allclose(dx, (1 - np.tanh(x + w) ** 2) / 6 * w, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(dx, (1 - np.tanh(x + w) ** 2) / 6 * w, rtol=1e-5, atol=1e-6)
 
 
 def test_what_it_refuses():
