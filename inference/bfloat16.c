@@ -2,6 +2,8 @@
  * autocast. May use core, amp and jit. */
 #include "runtime.h"
 
+#include "jit/passes/passes.h"
+
 #include <proa/amp.h>
 #include <proa/ops/elementwise.h>
 
@@ -57,13 +59,14 @@ static proa_status restore_outputs(proa_program *p, const proa_dtype *was)
     return proa_program_set_outputs(p, (proa_tensors){n, all});
 }
 
-proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c)
+proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c, const char *passes)
 {
     if (!c->numbers[PROA_CONFIG_ONEDNN_BFLOAT16] || !c->numbers[PROA_CONFIG_IR_OPTIM]) return PROA_OK;
     if (!multiplies_bfloat16()) {
         say_once(c);
         return PROA_OK;
     }
+    PROA_TRY(proa__passes_run_one(p, passes, "batch_norm")); /* behind casts its weights are not constants */
     int64_t n = proa_program_output_count(p);
     proa_dtype *was = proa_scope_alloc(((size_t)n + 1) * sizeof *was);
     proa__op_types types = proa__config_types(c, PROA_CONFIG_BFLOAT16_OPS);

@@ -150,6 +150,7 @@ static proa_status optimize(proa__model *m, const proa_config *c, bool quantized
 {
     const char *passes;
     PROA_TRY(choose_passes(c, &passes));
+    PROA_TRY(proa__model_to_bfloat16(m->program, c, passes));
     if ((c->numbers[PROA_CONFIG_ONEDNN_INT8] || quantized) && c->numbers[PROA_CONFIG_IR_OPTIM])
         PROA_TRY(add_int8(&passes));
     proa__op_types int8 = proa__config_types(c, quantized ? PROA_CONFIG_QUANTIZER_OPS : PROA_CONFIG_INT8_OPS);
@@ -177,7 +178,6 @@ static proa_status load(proa__model *m, const proa_config *c)
     PROA_TRY(name_outputs(m));
     bool quantized;
     PROA_TRY(proa__model_quantize(m->program, c, &quantized));
-    PROA_TRY(proa__model_to_bfloat16(m->program, c));
     PROA_TRY(optimize(m, c, quantized));
     PROA_TRY(list_ends(m));
     m->threads = (int)c->numbers[PROA_CONFIG_CPU_THREADS];

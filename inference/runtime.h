@@ -63,9 +63,9 @@ typedef struct proa__model {
     bool profile;
 } proa__model;
 
-/* Converts convolutions and products of p to bfloat16 if the config asks for it. Warns once on stderr if the
- * CPU has no bfloat16 instructions. */
-proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c);
+/* Converts convolutions and products of p to bfloat16 if the config asks for it, after batch norm is folded
+ * if `passes` choose that. Warns once on stderr if the CPU has no bfloat16 instructions. */
+proa_status proa__model_to_bfloat16(proa_program *p, const proa_config *c, const char *passes);
 struct proa_instr;
 /* The number of matrices of an LSTM or GRU whose weights may be quantized; 0 for all other ops, those with
  * the weight `skip`, and types that are not listed. */

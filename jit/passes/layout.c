@@ -123,7 +123,7 @@ static bool images_of(const proa_instr *instr, images *to)
 {
     if (proa__is_op(instr, "conv2d_fused")) {
         *to = IMAGES_OF((proa_conv2d_fused_args *)instr->args);
-        return (*to->x)->dtype == PROA_F32;
+        return (*to->x)->dtype == PROA_F32 || (*to->x)->dtype == PROA_BF16;
     }
     if (proa__is_op(instr, "conv2d_int8")) {
         *to = IMAGES_OF((proa_conv2d_int8_args *)instr->args);

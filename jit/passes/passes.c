@@ -96,7 +96,19 @@ static proa_status run_pass(proa_program *p, const proa__pass *pass, const proa_
     return PROA_OK;
 }
 
-static proa_status run_chosen(proa_program *p, const char *names, proa__pass_context context, bool whole)
+/* The passes, among those chosen, that a run is limited to. */
+typedef struct part {
+    bool whole;       /* those that need forward and backward together */
+    const char *only; /* NULL: any name */
+} part;
+
+static bool concerns(const part *of, const proa__pass *pass, bool frozen)
+{
+    return (!pass->frozen || frozen) && (!of->whole || pass->whole) &&
+           (!of->only || strcmp(pass->name, of->only) == 0);
+}
+
+static proa_status run_chosen(proa_program *p, const char *names, proa__pass_context context, part of)
 {
     bool wanted[MAX_PASSES] = {false};
     PROA_TRY(proa_error());
@@ -113,7 +125,7 @@ static proa_status run_chosen(proa_program *p, const char *names, proa__pass_con
     context.on_device = is_on_device(p);
     for (int i = 0; proa__pass_table[i].name && status == PROA_OK; i++) {
         const proa__pass *pass = &proa__pass_table[i];
-        if (!wanted[i] || (pass->frozen && !context.frozen) || (whole && !pass->whole)) continue;
+        if (!wanted[i] || !concerns(&of, pass, context.frozen)) continue;
         uint64_t version = p->version;
         PROA_SCOPE {
             status = run_pass(p, pass, &context);
@@ -128,17 +140,22 @@ static proa_status run_chosen(proa_program *p, const char *names, proa__pass_con
 
 proa_status proa__passes_run(proa_program *p, const char *names, bool frozen)
 {
-    return run_chosen(p, names, (proa__pass_context){.frozen = frozen}, false);
+    return run_chosen(p, names, (proa__pass_context){.frozen = frozen}, (part){0});
 }
 
 proa_status proa__passes_run_int8(proa_program *p, const char *names, proa__op_types int8)
 {
-    return run_chosen(p, names, (proa__pass_context){.frozen = true, .int8 = int8}, false);
+    return run_chosen(p, names, (proa__pass_context){.frozen = true, .int8 = int8}, (part){0});
+}
+
+proa_status proa__passes_run_one(proa_program *p, const char *names, const char *pass)
+{
+    return run_chosen(p, names, (proa__pass_context){.frozen = true}, (part){.only = pass});
 }
 
 proa_status proa__passes_run_whole(proa_program *p)
 {
-    return run_chosen(p, NULL, (proa__pass_context){0}, true);
+    return run_chosen(p, NULL, (proa__pass_context){0}, (part){.whole = true});
 }
 
 proa_status proa_program_optimize(proa_program *p, const char *passes, bool frozen)

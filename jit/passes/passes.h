@@ -73,6 +73,9 @@ proa_status proa__passes_run(proa_program *p, const char *names, bool frozen);
 /* The same for a frozen program, of which the pass int8 converts the listed op types. */
 proa_status proa__passes_run_int8(proa_program *p, const char *names, proa__op_types int8);
 
+/* Runs one pass on a frozen program, if names choose it. */
+proa_status proa__passes_run_one(proa_program *p, const char *names, const char *pass);
+
 /* Runs the passes that need forward and backward together, as FLAGS_passes says. */
 proa_status proa__passes_run_whole(proa_program *p);
 

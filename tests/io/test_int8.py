@@ -449,4 +449,6 @@ def test_bfloat16(tmp_path, capfd):
         assert have.dtype == np.float32
         assert np.abs(have - want).max() <= (0.03 if has else 0) * np.abs(want).max()
         assert has or predictor._core.ops() == ops
+        if has and not types:  # it is in the weights
+            assert "batch_norm" not in predictor._core.ops()
     assert capfd.readouterr().err.count("does not multiply bfloat16") == (0 if has else 1)
