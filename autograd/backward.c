@@ -272,7 +272,13 @@ proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *cont
     info->stored = fn;
     info->stored_context = context;
     info->stored_early = early;
+    info->alone = NULL;
     return PROA_OK;
+}
+
+void proa__watcher_shares(proa_tensor *leaf, bool (*alone)(const void *context, const proa_tensor *grad))
+{
+    leaf->grad->alone = alone;
 }
 
 /* A user's hook may do anything, and runs behind the whole function. */

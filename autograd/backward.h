@@ -41,6 +41,9 @@ bool proa__backward_retains(void);
  * it. early: fn may run while a custom function's backward still computes other gradients. */
 proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context,
                                  bool early);
+/* For a watcher that stores gradients in memory of its own: alone(context, grad) says whether nobody but the
+ * leaf and the watcher shares grad's memory. proa_zero_grad then leaves it uncleared. */
+void proa__watcher_shares(proa_tensor *leaf, bool (*alone)(const void *context, const proa_tensor *grad));
 /* True if the leaf's gradient may be passed to proa__gradient_early. */
 bool proa__takes_early(const proa_tensor *leaf);
 /* For a custom function's backward: stores g, the gradient of its input number `input`, at once, if that

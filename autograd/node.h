@@ -39,6 +39,8 @@ struct proa_grad_info {
     proa_status (*stored)(void *context); /* runs when a backward has added to grad; NULL: nothing does */
     void *stored_context;
     bool stored_early; /* it may run while the function that made the gradient still computes others */
+    /* True if nobody but the watcher shares grad's memory; NULL: it shares none. */
+    bool (*alone)(const void *context, const proa_tensor *grad);
 };
 
 /* A saved tensor and the version it had. */

@@ -68,7 +68,8 @@ proa_status proa_zero_grad(proa_tensor *leaf)
         proa_clear_grad(leaf);
         return PROA_OK;
     }
-    if (g->kind == PROA_DENSE && proa__sole_owner(g)) {
+    if (g->kind == PROA_DENSE &&
+        (proa__sole_owner(g) || (info->alone && info->alone(info->stored_context, g)))) {
         info->zeroed = true;
         return PROA_OK;
     }

@@ -36,6 +36,7 @@ struct proa_reducer {
     int64_t count;
     bucket *buckets; /* in the order in which they are sent */
     int64_t n_buckets, next;
+    int32_t handles[PROA_DTYPE_COUNT]; /* buckets and views that share the memory of a dtype */
     int64_t *arrival; /* parameters in the order in which rank 0's first backward brought gradients */
     int64_t arrived;
     bool sync, in_pass, ordered;
@@ -57,6 +58,7 @@ static void drop_buckets(proa_reducer *r)
     proa__free(r->buckets);
     r->buckets = NULL;
     r->n_buckets = 0;
+    memset(r->handles, 0, sizeof r->handles);
 }
 
 static int64_t bytes_of(const entry *e)
@@ -141,12 +143,14 @@ static proa_status make_views(proa_reducer *r, const int64_t *order)
             proa_tensor *memory = proa__tensor_view(whole[dtype], 1, size, NULL, used[dtype]);
             if (!memory) return proa_error();
             b->memory = proa_keep(memory);
+            r->handles[dtype]++;
             used[dtype] += b->bytes;
             b->bytes = 0; /* from here on: where the next view begins */
         }
         proa_tensor *view = proa__tensor_view(b->memory, e->param->ndim, e->param->shape, NULL, b->bytes);
         if (!view) return proa_error();
         e->view = proa_keep(view);
+        r->handles[dtype]++;
         b->bytes += bytes_of(e);
     }
     return PROA_OK;
@@ -160,6 +164,15 @@ static proa_status make_buckets(proa_reducer *r, const int64_t *order)
     deal(r, order);
     if (make_views(r, order) != PROA_OK) drop_buckets(r);
     return proa_error();
+}
+
+/* True for a view of a bucket that only the parameter and this reducer know. Then a gradient
+ * that counts as zeros is not cleared, and the next one is not added to it. */
+static bool is_unseen(const void *context, const proa_tensor *grad)
+{
+    const entry *e = context;
+    return grad == e->view && atomic_load(&grad->refs) == 2 &&
+           atomic_load(&grad->storage->refs) == e->reducer->handles[grad->dtype];
 }
 
 /* Makes the buckets in the order in which gradients arrived in rank 0's first backward. */
@@ -426,6 +439,7 @@ static proa_status watch_all(proa_reducer *r, proa_tensors params, proa_ints spa
         r->entries[i] = (entry){.reducer = r, .param = proa_keep(p), .sparse = sparse.count && sparse.at[i]};
         r->count = i + 1;
         PROA_TRY(proa__watch_gradient(p, gradient_stored, &r->entries[i], true));
+        proa__watcher_shares(p, is_unseen);
     }
     return PROA_OK;
 }

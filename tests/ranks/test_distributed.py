@@ -380,6 +380,41 @@ def test_training_is_that_of_one_process(tmp_path, ranks, cases):
     passes(tmp_path, ranks, body)
 
 
+def test_zeroed_gradients_in_buckets(tmp_path):
+    """clear_grad() leaves a bucket's memory as it is, and the next gradient is not added to it, unless somebody looks at it."""
+    passes(tmp_path, 2, """
+        import json
+        from proa import _core
+        net = paddle.nn.Sequential(*[paddle.nn.Linear(16, 16) for _ in range(3)])
+        model, weight = paddle.DataParallel(net), net[0].weight
+        x = paddle.ones([4, 16])
+
+        def step():
+            model(x).sum().backward()
+            return weight.grad.numpy()
+
+        want = step()
+        for p in net.parameters():
+            p.clear_gradient()
+        np.testing.assert_allclose(step(), want, rtol=1e-6)
+        for p in net.parameters():
+            p.clear_gradient()
+        _core.profile_start()
+        model(x).sum().backward()
+        _core.profile_stop()
+        _core.profile_write_trace(sys.argv[1] + f"/trace{rank}")
+        names = [e["name"] for e in json.load(open(sys.argv[1] + f"/trace{rank}"))["traceEvents"] if e.get("cat") == "op"]
+        assert "matmul" in names and not {"add", "add_"} & set(names), names
+        seen = weight.grad
+        other = net[1].weight.grad.detach()
+        for p in net.parameters():
+            p.clear_gradient()
+        assert not seen.numpy().any() and not other.numpy().any() and not weight.grad.numpy().any()
+        np.testing.assert_allclose(step(), want, rtol=1e-6)
+        np.testing.assert_allclose(step(), 2 * want, rtol=1e-6)
+        """)
+
+
 def test_random_collectives(tmp_path):
     script = (pathlib.Path(__file__).parent / "_fuzz.py").read_text()
     assert "CALLS = 10000" in script
