@@ -19,6 +19,7 @@ typedef struct proa__forecast_layer {
     double
         gradients;  /* the most bytes by which tensors of its backward exceed activations that it has freed */
     double largest; /* elements of its largest parameter */
+    double joined;  /* elements of parameters whose gradients are sent in one message */
     proa__forecast_slack slack;
 } proa__forecast_layer;
 
@@ -26,7 +27,8 @@ typedef struct proa__forecast_layer {
 typedef struct proa__forecast_part {
     double forward, backward; /* s, with collectives of the model group and of divided parameters */
     double forward_quiet, backward_quiet; /* s without */
-    double parameters;                    /* elements on this rank, before sharding */
+    double parameters, joined;            /* elements on this rank, before sharding; of small parameters */
+    double added; /* s that a backward takes to add its gradients to an earlier micro-batch's */
     double activations, working; /* bytes from forward to backward; and of the layer that is recomputed */
     double peak;                 /* the most bytes of those and of gradients under way during its backward */
     double output;               /* bytes sent to the next part */

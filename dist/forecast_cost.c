@@ -93,6 +93,9 @@ static void add_layer(const proa__forecast *p, proa__forecast_part *part, const 
     part->forward += once + ahead;
     part->backward += (2 + again) * once + back + again * ahead;
     part->parameters += l->parameters;
+    part->joined += layer->joined;
+    double owned = l->parameters / (double)(p->job.stage == 3 ? p->job.sharding : 1);
+    part->added += kernels(p, 0, 3 * owned * proa__forecast_weight_bytes(&p->job));
     proa__forecast_keep(p, part, layer);
     part->output = l->output / (p->job.sequence_parallel ? (double)p->job.model : 1);
     part->sent +=
@@ -163,24 +166,50 @@ static double over_data(const proa__forecast *p, double bytes)
                                      bytes);
 }
 
-/* Exchange of a job that divides data alone: buckets of a sixteenth of the gradients are averaged while
- * backward goes on. Returns the seconds that are left after it. */
+/* Cores of a rank while all ranks of a host are at work: one computes, another one copies messages. A machine
+ * without host_cores has devices that do both at once. */
+static double cores_of_rank(const proa__forecast *p)
+{
+    const proa_plan_job *j = &p->job;
+    int64_t ranks = j->data * j->pipe * j->sharding * j->model, host = host_ranks(&p->machine);
+    if (!p->machine.host_cores) return 2;
+    return (double)p->machine.host_cores / (double)(host < ranks ? host : ranks);
+}
+
+/* Exchange of a job that divides data alone: gradients are copied to buckets of a sixteenth of all, which are
+ * averaged while backward goes on. Ranks of one host average by copies: they hide behind backward only where
+ * a core is free. Returns the seconds by which the backward becomes longer. */
 static double overlapped(const proa__forecast *p)
 {
     double each = proa__forecast_weight_bytes(&p->job), all = proa__forecast_stage_parameters(p, 0) * each;
-    double now = 0, done = 0, bucket = 0;
-    proa__forecast_part part = {0};
+    double cores = cores_of_rank(p), speed = fmin(1, cores), now = 0, done = 0, bucket = 0, sent = 0;
+    double backward = 0;
     for (int64_t i = proa__forecast_layers(&p->model) - 1; i >= 0; i--) {
         const proa__forecast_layer l = proa__forecast_layer_at(&p->model, &p->job, i);
-        part = (proa__forecast_part){0};
+        proa__forecast_part part = {0};
         add_layer(p, &part, &l);
-        now += part.backward;
+        backward += part.backward / speed;
+        now += (part.backward + kernels(p, 0, 2 * l.l.parameters * each)) / speed;
         bucket += l.l.parameters * each;
         if (bucket < all / 16 && i > 0) continue;
-        done = fmax(done, now) + over_data(p, bucket);
+        double time = over_data(p, bucket);
+        done = fmax(done, now) + time;
+        sent += time;
         bucket = 0;
     }
-    return fmax(0, done - now);
+    bool by_copies = host_ranks(&p->machine) / data_stride(&p->job) >= p->job.data;
+    if (by_copies) done = fmax(done, (now + sent) / fmax(1, fmin(2, cores)));
+    return fmax(now, done) - backward;
+}
+
+/* Copies of small gradients into one message and back, for each group that averages them. */
+static double joins(const proa__forecast *p, int64_t stage)
+{
+    const proa_plan_job *j = &p->job;
+    double elements = 0, groups = (j->data > 1) + (j->sharding > 1 && j->stage == 1);
+    for (int64_t c = 0; c < j->chunks; c++) elements += p->parts[c * j->pipe + stage].joined;
+    if (j->stage > 1) elements /= (double)j->sharding;
+    return kernels(p, 0, 4 * groups * elements * proa__forecast_weight_bytes(j)) / fmin(1, cores_of_rank(p));
 }
 
 double proa__forecast_exchange(const proa__forecast *p, int64_t stage)
@@ -189,7 +218,7 @@ double proa__forecast_exchange(const proa__forecast *p, int64_t stage)
     double bytes = proa__forecast_stage_parameters(p, stage) * proa__forecast_weight_bytes(j),
            n = (double)j->sharding;
     if (data_stride(j) == 1) return overlapped(p);
-    double time = 0, tied = proa__forecast_tied(&p->model, j);
+    double time = joins(p, stage), tied = proa__forecast_tied(&p->model, j);
     if (stage == 0 || stage == j->pipe - 1)
         time += proa_plan_collective_time(&p->machine, PROA_PLAN_ALL_REDUCE, tied > 0 ? 2 : 1,
                                           (j->pipe - 1) * j->sharding * j->model, tied);

@@ -111,6 +111,8 @@ proa_status proa__forecast_check(const proa_plan_model *model, proa_plan_job *jo
 
 /* ---- tensors of a layer -------------------------------------------------------------------- */
 
+enum { JOINED = 1 << 18 };
+
 static double slack_of(double bytes) { return (double)proa__block_bytes((size_t)bytes) - bytes; }
 
 /* Adds tensors that are kept for backward. */
@@ -120,11 +122,13 @@ static void keep(proa__forecast_layer *f, double count, double bytes)
     f->slack.activations += count * slack_of(bytes);
 }
 
-/* Adds parameters of a size. */
+/* Adds parameters of a size. Gradients below JOINED elements are joined for an average
+ * (proa/distributed/sharding/exchange.py). */
 static void own(proa__forecast_layer *f, const proa_plan_job *job, double count, double elements)
 {
     f->l.parameters += count * elements;
     f->largest = elements > f->largest ? elements : f->largest;
+    f->joined += elements < JOINED ? count * elements : 0;
     f->slack.weights += count * slack_of(elements * proa__forecast_weight_bytes(job));
     f->slack.states += count * slack_of(elements * 4);
 }

@@ -36,11 +36,11 @@ static double *arrival(const player *g, bool backward, int64_t part, int64_t mic
     return &g->arrived[backward][part * g->p->job.micro_batches + micro_batch];
 }
 
-static double duration(const player *g, int64_t part, bool backward)
+static double duration(const player *g, int64_t part, const proa_pipeline_step *step)
 {
     const proa__forecast_part *a = &g->p->parts[part];
-    if (g->quiet) return backward ? a->backward_quiet : a->forward_quiet;
-    return backward ? a->backward : a->forward;
+    if (!step->backward) return g->quiet ? a->forward_quiet : a->forward;
+    return (g->quiet ? a->backward_quiet : a->backward) + (step->micro_batch > 0 ? a->added : 0);
 }
 
 /* Sends the result of a step to the part that takes it, behind what the link has yet to send. */
@@ -75,7 +75,7 @@ static double begin(player *g, int64_t s)
     if (ready > g->now) return ready;
     a->computing = true;
     a->begin = g->now;
-    a->remaining = duration(g, part, step->backward);
+    a->remaining = duration(g, part, step);
     return g->now;
 }
 

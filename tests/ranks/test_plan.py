@@ -56,6 +56,25 @@ def test_an_exchange_of_gradients_and_its_ring():
     assert row["states"] == pytest.approx(8 * parameters() / 4) and row["gradients"] == pytest.approx(parameters())
 
 
+def test_cores_copy_gradients_to_buckets_and_between_ranks():
+    words = ["--model", GPT, "--ranks", 2, "--batch", 2, "--flops", "1e10", "--memory-bandwidth", "1e10", "--link", "1e9",
+             "--degrees", "data=2", "--host-ranks", 2]
+    copies, ring = 8 * parameters() / 1e10, 4 * parameters() / 1e9
+    busy, = rows(*words, "--host-cores", 2)
+    assert busy["exchange"] == pytest.approx(copies + ring)  # no core is free beside backward
+    more, = rows(*words, "--host-cores", 4)
+    assert copies < more["exchange"] < copies + ring / 4  # the last bucket is left
+    half, = rows(*words, "--host-cores", 1)
+    assert half["exchange"] == pytest.approx(2 * copies + ring)
+
+
+def test_later_micro_batches_add_their_gradients():
+    words = ["--model", GPT, "--ranks", 1, "--flops", "1e12", "--memory-bandwidth", "1e11", "--degrees", "micro_batch=1"]
+    one, = rows(*words, "--batch", 1)
+    four, = rows(*words, "--batch", 4)
+    assert four["pipeline"] == pytest.approx(4 * one["pipeline"] + 3 * 3 * 4 * parameters() / 1e11)
+
+
 def test_degrees_are_chosen_with_reasons():
     text = plan("--model", GPT, "--ranks", "8,16", "--batch", 64, "--weak", "--flops", "1e12", "--link", "1e9",
                 "--memory", 16 * parameters() // 2)
