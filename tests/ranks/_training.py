@@ -23,9 +23,7 @@ ROWS = 16
 # or less in a sum may round an activation to another of eight bits. One process therefore takes the rows of each rank by themselves
 # and adds in the order of ranks what ranks exchange (gradients, statistics of batch normalization): both must round alike.
 LIMIT = 1e-5
-# ResNets are trained in float64 instead of float32: from random labels they are chaotic. One bit of float32 becomes 0.3 in eight
-# steps of ResNet-18, and up to 9e-4 in fifty of the small one.
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "float64")  # float64: ResNets alone
 
 
 class Block(paddle.nn.Layer):
@@ -34,10 +32,10 @@ class Block(paddle.nn.Layer):
         self.a = paddle.nn.Conv2D(inside, out, 3, stride, 1, bias_attr=False)
         self.b = paddle.nn.Conv2D(out, out, 3, 1, 1, bias_attr=False)
         self.norm_a, self.norm_b = paddle.nn.BatchNorm2D(out), paddle.nn.BatchNorm2D(out)
-        self.short = paddle.nn.Conv2D(inside, out, 1, stride, bias_attr=False)
+        self.short, self.relu = paddle.nn.Conv2D(inside, out, 1, stride, bias_attr=False), paddle.nn.ReLU()
 
     def forward(self, x):
-        return F.relu(self.norm_b(self.b(F.relu(self.norm_a(self.a(x))))) + self.short(x))
+        return self.relu(self.norm_b(self.b(self.relu(self.norm_a(self.a(x))))) + self.short(x))
 
 
 class ResNet(paddle.nn.Layer):
@@ -46,11 +44,12 @@ class ResNet(paddle.nn.Layer):
     def __init__(self):
         super().__init__()
         self.stem, self.norm = paddle.nn.Conv2D(3, 8, 3, 1, 1, bias_attr=False), paddle.nn.BatchNorm2D(8)
+        self.relu = paddle.nn.ReLU()
         self.blocks = paddle.nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
         self.out = paddle.nn.Linear(16, 10)
 
     def forward(self, x):
-        return self.out(self.blocks(F.relu(self.norm(self.stem(x)))).mean([2, 3]))
+        return self.out(self.blocks(self.relu(self.norm(self.stem(x)))).mean([2, 3]))
 
 
 class Lstm(paddle.nn.Layer):
@@ -123,6 +122,8 @@ def optimizer(parameters=None):
 def make(model, precision, parallel):
     paddle.seed(5)
     net = MODELS[model]()
+    if precision == "float32":
+        smooth(net)
     if parallel:
         return paddle.nn.SyncBatchNorm.convert_sync_batchnorm(net)
     if precision == "bfloat16" and has_norms(model) and dist.get_world_size() > 1:
@@ -132,6 +133,15 @@ def make(model, precision, parallel):
             elif isinstance(layer, paddle.nn.BatchNorm2D):
                 layer.forward = normalize_by_ranks(layer)
     return net
+
+
+def smooth(net):
+    """Puts SiLUs in the place of ReLUs. A ReLU's slope jumps at 0: in float32 one bit of a sum over ranks turns an element over, and
+    becomes 9e-4 of the small ResNet's weights in 50 steps, and 0.3 of ResNet-18's in eight. ReLUs are trained in float64 and bfloat16."""
+    for layer in net.sublayers(include_self=True):
+        for name, part in layer.named_children():
+            if isinstance(part, paddle.nn.ReLU):
+                setattr(layer, name, paddle.nn.Silu())
 
 
 def copies(x):
@@ -281,9 +291,8 @@ def main():
     parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
     dist.init_parallel_env()
-    every = [case for case in itertools.product(MODELS, ("eager", "to_static", "static"), (*PRECISIONS, "float64"))
-             if case[2] == "float64" and has_norms(case[0]) or case[2] == "float32" and not has_norms(case[0]) or
-             case[2] == "bfloat16" and case[0] != "resnet18"]
+    every = [case for case in itertools.product(MODELS, ("eager", "to_static", "static"), PRECISIONS)
+             if (case[2] != "float64" or has_norms(case[0])) and (case[2] != "bfloat16" or case[0] != "resnet18")]
     cases = [tuple(c.split("/")) for c in options.cases] or every
     bad = 0
     for case in cases:
