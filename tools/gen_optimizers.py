@@ -7,7 +7,7 @@ docs/add-an-optimizer.md documents the schema.
 from gen_headers import banner, folded
 from gen_schema import cstr
 
-KEYS = {"slots", "numbers", "skip", "constants"}
+KEYS = {"slots", "numbers", "skip", "constants", "groups"}
 STARTS = ("zero", "initial_value", "beta1", "beta2")
 FIXED = ("params", "grads", "learning_rate", "masters", "skip_update")
 
@@ -55,7 +55,8 @@ class Kind:
         self.slots = [Slot(op, *item) for item in (spec.get("slots") or {}).items()]
         self.numbers = [Number(op, *item) for item in (spec.get("numbers") or {}).items()]
         self.skip, self.constants = spec.get("skip"), spec.get("constants") or {}
-        named = {*FIXED, *(s.field for s in self.slots), *(n.field for n in self.numbers)}
+        self.groups = op.field(spec["groups"], "optimizer").name if "groups" in spec else None
+        named = {*FIXED, *(s.field for s in self.slots), *(n.field for n in self.numbers), *([self.groups] if self.groups else [])}
         given = {f.name for f in op.ins + op.attrs}
         if named != given:
             op.bad(f"optimizer: says nothing of {sorted(given - named)}, names {sorted(named - given)}, which the call lacks")
@@ -93,7 +94,8 @@ def emit_c(kinds):
         parts = ", ".join(f".{part} = {f'{n}_{part}' if lines else 'NULL'}, .n_{part} = {len(lines)}" for part, lines in rows.items())
         out.append(f"extern const proa_op proa__op_{op};\nconst proa__optimizer_kind proa__optimizer_{n} = {{\n    .name = {cstr(n)}, "
                    f".op = &proa__op_{op}, {fixed},\n    {metas}, {outs},\n    {parts}, "
-                   f".skip = {cstr(kind.skip) if kind.skip else 'NULL'}}};")
+                   f".skip = {cstr(kind.skip) if kind.skip else 'NULL'}, "
+                   f".groups_at = {f'offsetof(proa_{op}_args, {kind.groups})' if kind.groups else '0'}}};")
     rows = "\n".join(f"    &proa__optimizer_{kind.name}," for kind in kinds)
     out.append(f"\nconst proa__optimizer_kind *const proa__optimizer_kinds[] = {{\n{rows}\n    NULL,\n}};")
     out.append(f'const char proa__optimizer_names[] = {cstr(", ".join(kind.name for kind in kinds))};')

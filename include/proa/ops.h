@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "589b6cdd320b6705b31b0315904cdd56b170ad31d907f2ce84e957cf5bf4ecfd"
+#define PROA_TABLE_HASH "d6ba34755c55cb0b4ec5b03af2bb945a41f729ba67aba51e01a05783434c7dac"
 
 #endif

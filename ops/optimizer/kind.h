@@ -57,7 +57,8 @@ typedef struct proa__optimizer_kind {
     const proa__optimizer_number *numbers;
     const proa__optimizer_constant *constants;
     uint8_t n_slots, n_numbers, n_constants;
-    const char *skip; /* slot of skip_update in files; NULL: it has none */
+    const char *skip;   /* slot of skip_update in files; NULL: it has none */
+    uint16_t groups_at; /* the process groups among whose ranks parameters are divided; 0: none */
 } proa__optimizer_kind;
 
 /* All kinds, NULL-terminated; and their names as text for messages. */

@@ -122,7 +122,7 @@ def adamax_step(params, grads, learning_rate, moments, inf_norms, beta1_pows, ma
 
 
 def lamb_step(params, grads, learning_rate, moments1, moments2, beta1_pows, beta2_pows, masters=(), skip_update=None,
-              weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6, always_adapt=False):
+              weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6, always_adapt=False, groups=()):
     lr = float(learning_rate.reshape(-1)[0])
 
     def rule(i, p, g, m, v):

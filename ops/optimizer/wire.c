@@ -186,6 +186,11 @@ static proa_status write_one(const proa__optimizer_kind *kind, const void *args,
 
 proa_status proa__optimizer_write(const proa__optimizer_kind *kind, const void *args, proa_wire_writer *w)
 {
+    const proa_ints *groups = (const void *)((const char *)args + kind->groups_at);
+    if (kind->groups_at && groups->count)
+        return proa_fail(PROA_ERR_UNSUPPORTED,
+                         "%s: groups: in Paddle's format a step does not know of divided parameters",
+                         kind->op->name);
     for (int64_t i = 0; i < proa__list_at(args, kind->params_at)->count; i++)
         PROA_TRY(write_one(kind, args, w, i));
     return PROA_OK;

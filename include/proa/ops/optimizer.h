@@ -167,6 +167,7 @@ typedef struct proa_lamb_step_args {
     double beta2;
     double epsilon;
     bool always_adapt;
+    proa_ints groups;
     proa_tensors params_out;
     proa_tensors moments1_out;
     proa_tensors moments2_out;
@@ -335,12 +336,13 @@ PROA_API proa_status proa_adamax_step_opt(proa_tensors params, proa_tensors grad
 
 /* With Adam’s bias-corrected moments, r = m / (√v + epsilon) + weight_decay · param; param − lr · |param| /
  * |r| · r (Euclidean norms of the whole parameter; the factor is 1 where a norm is 0, or without weight_decay
- * unless always_adapt).
+ * unless always_adapt). With groups, params are parts of parameters that are divided among the ranks of these
+ * process groups, one inside the other, and norms are over all parts.
  * (Tensor[] params, Tensor[] grads, Tensor learning_rate, Tensor[] moments1, Tensor[] moments2, Tensor[]
  * beta1_pows, Tensor[] beta2_pows, Tensor[]? masters, Tensor? skip_update, float weight_decay = 0.01, float
- * beta1 = 0.9, float beta2 = 0.999, float epsilon = 1e-06, bool always_adapt = false) -> (Tensor[]
- * params_out, Tensor[] moments1_out, Tensor[] moments2_out, Tensor[] beta1_pows_out, Tensor[] beta2_pows_out,
- * Tensor[] masters_out) */
+ * beta1 = 0.9, float beta2 = 0.999, float epsilon = 1e-06, bool always_adapt = false, ints groups = []) ->
+ * (Tensor[] params_out, Tensor[] moments1_out, Tensor[] moments2_out, Tensor[] beta1_pows_out, Tensor[]
+ * beta2_pows_out, Tensor[] masters_out) */
 typedef struct proa_lamb_step_opts {
     char _;
     double weight_decay; /* default 0.01 */
@@ -348,6 +350,7 @@ typedef struct proa_lamb_step_opts {
     double beta2; /* default 0.999 */
     double epsilon; /* default 1e-06 */
     bool always_adapt; /* default false */
+    proa_ints groups; /* default [] */
 } proa_lamb_step_opts;
 PROA_API proa_status proa_lamb_step_opt(proa_tensors params, proa_tensors grads, proa_tensor *learning_rate,
     proa_tensors moments1, proa_tensors moments2, proa_tensors beta1_pows, proa_tensors beta2_pows,

@@ -47,7 +47,9 @@
 
 /* With Adam’s bias-corrected moments, r = m / (√v + epsilon) + weight_decay · param; param − lr · |param| /
  * |r| · r (Euclidean norms of the whole parameter; the factor is 1 where a norm is 0, or without weight_decay
- * unless always_adapt). Options: .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-06. */
+ * unless always_adapt). With groups, params are parts of parameters that are divided among the ranks of these
+ * process groups, one inside the other, and norms are over all parts. Options: .weight_decay = 0.01, .beta1 =
+ * 0.9, .beta2 = 0.999, .epsilon = 1e-06. */
 #define proa_lamb(...) PROA_X_optimizer_("lamb", __VA_ARGS__, )
 
 #endif

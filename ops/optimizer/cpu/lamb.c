@@ -1,7 +1,9 @@
 /* Portable kernel of the Lamb step: one pass computes moments and norms, a second one updates the parameter.
- * May use core and the row helpers of ops/. */
+ * Of divided parameters the ranks sum their parts' squared norms in between. May use core and the row helpers
+ * of ops/. */
 #include "impl/optimizer.h"
 
+#include "core/group.h"
 #include "ops/selected_rows/merge.h"
 
 enum { PIECE = 512, CHUNK = 16384 };
@@ -59,15 +61,11 @@ static void advance(const proa_tensor *t, double beta)
              t->dtype == PROA_F64 ? v * beta : (double)((float)v * (float)beta));
 }
 
-PROA_KERNEL(lamb_step_cpu, lamb_step)
+static lamb lamb_of(const proa_lamb_step_args *a, int64_t i)
 {
-    if (!proa__absent(a->skip_update) && *(const uint8_t *)a->skip_update->data) return PROA_OK;
-    double lr = number(a->learning_rate);
-    for (int64_t i = 0; i < a->params.count; i++) {
-        const proa_tensor *param = a->params.at[i];
-        lamb w = {.param = param,
+    return (lamb){.param = a->params.at[i],
                   .grad = a->grads.at[i],
-                  .truth = a->masters.count ? a->masters.at[i] : param,
+                  .truth = a->masters.count ? a->masters.at[i] : a->params.at[i],
                   .m = a->moments1.at[i],
                   .v = a->moments2.at[i],
                   .beta1 = a->beta1,
@@ -76,21 +74,69 @@ PROA_KERNEL(lamb_step_cpu, lamb_step)
                   .pow2 = number(a->beta2_pows.at[i]),
                   .epsilon = a->epsilon,
                   .decay = a->weight_decay};
-        int64_t n = (param->numel + CHUNK - 1) / CHUNK;
-        w.norms = proa_scratch((size_t)n * 2 * sizeof(double));
-        if (!w.norms) return proa_error();
-        proa_status status = rows_merge_begin(w.grad, &w.rows);
-        if (status == PROA_OK) proa__parallel(n, 2, run_first, &w);
-        rows_merge_end(&w.rows);
-        double p = 0, r = 0;
-        for (int64_t c = 0; c < n; c++) p += w.norms[2 * c], r += w.norms[2 * c + 1];
-        proa_scratch_free(w.norms);
-        PROA_TRY(status);
-        bool adapt = (a->weight_decay > 0 || a->always_adapt) && p > 0 && r > 0;
-        w.lr = adapt ? lr * sqrt(p / r) : lr;
-        proa__parallel(n, 2, run_second, &w);
-        advance(a->beta1_pows.at[i], a->beta1);
-        advance(a->beta2_pows.at[i], a->beta2);
+}
+
+/* First pass over a parameter: moments; squared norms of the parameter and of the direction. */
+static proa_status measure(lamb *w, double squares[2])
+{
+    int64_t n = (w->param->numel + CHUNK - 1) / CHUNK;
+    w->norms = proa_scratch((size_t)n * 2 * sizeof(double));
+    if (!w->norms) return proa_error();
+    proa_status status = rows_merge_begin(w->grad, &w->rows);
+    if (status == PROA_OK) proa__parallel(n, 2, run_first, w);
+    rows_merge_end(&w->rows);
+    squares[0] = squares[1] = 0;
+    for (int64_t c = 0; c < n; c++) squares[0] += w->norms[2 * c], squares[1] += w->norms[2 * c + 1];
+    proa_scratch_free(w->norms);
+    return status;
+}
+
+/* Second pass over a parameter: the update, and the powers of β. */
+static void update(const proa_lamb_step_args *a, int64_t i, lamb *w, const double squares[2])
+{
+    bool adapt = (a->weight_decay > 0 || a->always_adapt) && squares[0] > 0 && squares[1] > 0;
+    double lr = number(a->learning_rate);
+    w->lr = adapt ? lr * sqrt(squares[0] / squares[1]) : lr;
+    proa__parallel((w->param->numel + CHUNK - 1) / CHUNK, 2, run_second, w);
+    advance(a->beta1_pows.at[i], a->beta1);
+    advance(a->beta2_pows.at[i], a->beta2);
+}
+
+/* Sums squares over the groups among whose ranks the parameters are divided. */
+static proa_status sum_over(proa_ints groups, double *squares, int64_t count)
+{
+    for (int64_t i = 0; i < groups.count; i++) {
+        proa_group *g = proa__group("lamb_step", groups.at[i]);
+        if (!g) return proa_error();
+        PROA_TRY(g->all_reduce(g, squares, count, PROA_F64, PROA_REDUCE_SUM));
     }
     return PROA_OK;
+}
+
+PROA_KERNEL(lamb_step_cpu, lamb_step)
+{
+    if (!proa__absent(a->skip_update) && *(const uint8_t *)a->skip_update->data) return PROA_OK;
+    int64_t count = a->params.count;
+    if (!a->groups.count) {
+        for (int64_t i = 0; i < count; i++) {
+            double squares[2];
+            lamb w = lamb_of(a, i);
+            PROA_TRY(measure(&w, squares));
+            update(a, i, &w, squares);
+        }
+        return PROA_OK;
+    }
+    double *squares = proa_scratch((size_t)count * 2 * sizeof *squares);
+    proa_status status = squares ? PROA_OK : proa_error();
+    for (int64_t i = 0; i < count && status == PROA_OK; i++) {
+        lamb w = lamb_of(a, i);
+        status = measure(&w, squares + 2 * i);
+    }
+    if (status == PROA_OK) status = sum_over(a->groups, squares, 2 * count);
+    for (int64_t i = 0; i < count && status == PROA_OK; i++) {
+        lamb w = lamb_of(a, i);
+        update(a, i, &w, squares + 2 * i);
+    }
+    proa_scratch_free(squares);
+    return status;
 }

@@ -141,7 +141,7 @@ static proa_status lamb_both(cuda_context *c, const lamb_list &l, lamb_common w,
     return s;
 }
 
-CUDA_KERNEL_EITHER(lamb_step, true)
+CUDA_KERNEL_EITHER(lamb_step, a->groups.count == 0)
 {
     const proa_tensors *const lists[LAMB_LISTS] = {&a->params,   &a->grads,      &a->masters,   &a->moments1,
                                                    &a->moments2, &a->beta1_pows, &a->beta2_pows};

@@ -7,31 +7,10 @@ from ...amp.auto_cast import suspended
 from .clip import split_groups, squares, summed_over
 
 
-class _Lamb:
-    """As ops/optimizer/formulas.h has it; the direction's norm is the second one."""
-
-    def __init__(self, optimizer, batch, param, grad, states):
-        self.decay, beta1, beta2, epsilon, always = optimizer._numbers(batch)
-        self.param, self.adapts = param, self.decay > 0 or always
-        m, v, pow1, pow2 = states
-        _core.assign_to(_core.add(_core.scale(m, beta1), _core.scale(grad, 1 - beta1)), m)
-        _core.assign_to(_core.add(_core.scale(v, beta2), _core.scale(_core.multiply(grad, grad), 1 - beta2)), v)
-        root = _core.scale(_core.sqrt(_core.scale(v, 1 / (1 - float(pow2)))), 1.0, epsilon)
-        adam = _core.divide(_core.scale(m, 1 / (1 - float(pow1))), root)
-        self.measured = _core.add(adam, _core.scale(param, self.decay))
-        for power, beta in ((pow1, beta1), (pow2, beta2)):
-            _core.assign_to(_core.scale(power, beta), power)
-
-    def update(self, rate, own, other):
-        """own, other: the norms of the parameter and of what was measured."""
-        ratio = own / other if self.adapts and own > 0 and other > 0 else 1.0
-        _core.assign_to(_core.subtract(self.param, _core.scale(self.measured, rate * ratio)), self.param)
-
-
 class _Lars:
     """As lars_momentum in ops/composed/steps.c has it; the gradient's norm is the second one."""
 
-    def __init__(self, optimizer, batch, param, grad, states):
+    def __init__(self, optimizer, param, grad, states):
         self.optimizer, self.param, self.measured, (self.velocity,) = optimizer, param, grad, states
         self.attributes = optimizer._attributes(param)
 
@@ -46,7 +25,19 @@ class _Lars:
         _core.assign_to(_core.subtract(self.param, self.velocity), self.param)
 
 
-_STEPS = {"Lamb": _Lamb, "LarsMomentumOptimizer": _Lars}
+def _lamb(optimizer, groups, batch, grads, rate):
+    """lamb_step sums the norms itself."""
+    states = [batch.states[i] for i in optimizer._kind.order]
+    optimizer._kind.op(batch.params, grads, rate, *states, batch.masters, optimizer._skip, *optimizer._numbers(batch), list(groups))
+
+
+def _lars(optimizer, groups, batch, grads, rate):
+    if optimizer._skip is None or not bool(optimizer._skip):
+        with suspended():
+            _lars_of_parts(optimizer, groups, batch, grads, float(rate))
+
+
+_STEPS = {"Lamb": _lamb, "LarsMomentumOptimizer": _lars}
 
 
 def _part(batch, grads, at):
@@ -66,8 +57,6 @@ def rates_over_ranks(optimizer, model):
     whole = optimizer._apply
 
     def apply(batch, grads, rate):
-        if optimizer._skip is not None and bool(optimizer._skip):
-            return
         divided = [split_groups(p) for p in batch.params]
         alike = [i for i, groups in enumerate(divided) if not groups]
         if alike:
@@ -75,19 +64,17 @@ def rates_over_ranks(optimizer, model):
         for groups in model.divisions:
             at = [i for i, of in enumerate(divided) if of == groups]
             if at:
-                with suspended():
-                    _step_of_parts(optimizer, step, groups, *_part(batch, grads, at), float(rate))
+                step(optimizer, groups, *_part(batch, grads, at), rate)
 
     optimizer._apply = apply
 
 
-def _step_of_parts(optimizer, step, groups, batch, grads, rate):
-    """Updates parameters that are divided among the ranks of groups."""
+def _lars_of_parts(optimizer, groups, batch, grads, rate):
     owners, steps = batch.masters or batch.params, []
     for i, (owner, grad) in enumerate(zip(owners, grads)):
         grad = _core.rows_to_dense(grad) if _core.is_rows(grad) else grad
         grad = grad if grad.dtype == owner.dtype else _core.cast(grad, owner.dtype)
-        steps.append(step(optimizer, batch, owner, grad, [slot[i] for slot in batch.states]))
+        steps.append(_Lars(optimizer, owner, grad, [slot[i] for slot in batch.states]))
     totals = _core.concat([squares([t]) for one in steps for t in (one.param, one.measured)])
     norms = [math.sqrt(total) for total in summed_over(totals, groups).numpy().tolist()]
     for one, own, other in zip(steps, norms[::2], norms[1::2]):
