@@ -81,20 +81,25 @@ def free_port():
         return s.getsockname()[1]
 
 
-def run(python, kind, ranks, largest):
-    """Seconds by call and size, of one framework."""
+def run(python, script, kind, ranks, *words):
+    """The result that rank 0 of a script's job on one framework writes to its --out."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.json")
         store = {"PROA_STORE": f"tcp://127.0.0.1:{port}", "PROA_SIZE": str(ranks)} if kind == "proa" else {}
-        children = [subprocess.Popen([python, __file__, "--as", kind, "--ranks", str(ranks), "--largest", str(largest), "--out",
-                                      out], env={**os.environ, "OMP_NUM_THREADS": "1", "RANK": str(r), "PROA_RANK": str(r),
-                                                 "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
-                                                 "MASTER_PORT": str(port), **store}) for r in range(ranks)]
+        children = [subprocess.Popen([python, script, "--as", kind, "--ranks", str(ranks), "--out", out, *words],
+                                     env={**os.environ, "OMP_NUM_THREADS": "1", "RANK": str(r), "PROA_RANK": str(r),
+                                          "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                                          "MASTER_PORT": str(port), **store}) for r in range(ranks)]
         if any([c.wait() for c in children]):
-            raise SystemExit(f"dist.py: a rank of {kind} failed")
+            raise SystemExit(f"{os.path.basename(script)}: a rank of {kind} failed: {' '.join(words)}")
         with open(out) as f:
-            return {(name, size): seconds for name, size, seconds in json.load(f)}
+            return json.load(f)
+
+
+def collectives(python, kind, ranks, largest):
+    """Seconds by call and size, of one framework."""
+    return {(name, size): seconds for name, size, seconds in run(python, __file__, kind, ranks, "--largest", str(largest))}
 
 
 def main():
@@ -109,8 +114,8 @@ def main():
         return rank(options.kind, int(options.ranks), options.largest, options.out)
     print("ranks | call | bytes | Proa, ms | torch + Gloo, ms | ratio | GB/s of Proa\n---|---|---|---|---|---|---")
     for ranks in map(int, options.ranks.split(",")):
-        ours = run(sys.executable, "proa", ranks, options.largest)
-        theirs = run(options.torch, "torch", ranks, options.largest) if options.torch else {}
+        ours = collectives(sys.executable, "proa", ranks, options.largest)
+        theirs = collectives(options.torch, "torch", ranks, options.largest) if options.torch else {}
         for (name, size), seconds in ours.items():
             other = theirs.get((name, size))
             tail = f"{other * 1e3:.3f} | {other / seconds:.2f}" if other else "– | –"

@@ -7,9 +7,10 @@ then tables, JSON, a page of Markdown and a chart, in build/bench/.
                       [--keep-memory] [--compile] [--docs]
 
 Families: overhead, kernels, training, sizes (training at the sizes that the release draws), inference, io (all, without being
-asked), compiled, busy (beside other work, against PyTorch; --rounds 1 takes three minutes), dist (collectives), and c (the
-programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name. --keep-memory also runs the peers
-with a glibc that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and the chart beside it. --quick:
+asked), compiled, busy (beside other work, against PyTorch; --rounds 1 takes three minutes), dist (collectives, and steps of
+parallel trainings), and c (the programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name.
+--keep-memory also runs the peers with a glibc that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and
+the chart beside it. --quick:
 one round, small tensors: shows that everything works, and measures nothing."""
 import argparse
 import json
@@ -167,10 +168,11 @@ class Runner:
             subprocess.run([str(BUILD / "benchmarks" / name)], env=environment("", self.a.threads), check=True)
 
     def several_processes(self):
-        """Collectives; it prints for itself."""
+        """Collectives, and steps of parallel trainings; they print for themselves."""
         peer = ["--torch", python_of("torch")] if "torch" in self.ways else []
-        subprocess.run([sys.executable, str(HERE / "dist.py"), *peer, *(["--largest", "65536"] if self.a.quick else [])],
-                       env=environment("proa", self.a.threads), check=True)
+        for script, quick in (("dist.py", ["--largest", "65536"]), ("parallel.py", ["--quick"])):
+            subprocess.run([sys.executable, str(HERE / script), *peer, *(quick if self.a.quick else [])],
+                           env=environment("proa", self.a.threads), check=True)
 
     def beside_other_work(self):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # loads and cgroups are taken down
