@@ -293,12 +293,22 @@ static bool is_numpy_bool(PyObject *obj)
     return !strcmp(kind, "numpy.bool_") || !strcmp(kind, "numpy.bool");
 }
 
+/* Borrowed: entry 0 of a tuple whose entry 0 is a tensor, which eager Paddle takes for a Tensor argument;
+ * otherwise obj. */
+static PyObject *first_of_tuple(PyObject *obj)
+{
+    if (proa_program_current() || !PyTuple_Check(obj) || PyTuple_GET_SIZE(obj) == 0) return obj;
+    PyObject *first = PyTuple_GET_ITEM(obj, 0);
+    return py_is_tensor(first) ? first : obj;
+}
+
 bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,
                  py_arena *arena)
 {
     void *at = proa_field_at(f, args);
     switch ((proa_field_kind)f->kind) {
     case PROA_FIELD_TENSOR:
+        if (!py_is_tensor(obj)) obj = first_of_tuple(obj);
         if (py_is_tensor(obj)) *(proa_tensor **)at = py_tensor_of(obj);
         else if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) *(proa_tensor **)at = proa_none;
         else return wrong(who, name, "a Tensor", obj);

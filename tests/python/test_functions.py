@@ -141,3 +141,13 @@ def test_functions_of_the_op_table_check_their_numbers(call, error, says):
         call(x)
     assert str(caught.value) == says and x.tolist() == [-1.0, 2.0]
     assert F.elu(x, -0.5).tolist() != [-1.0, 2.0] and F.celu(x, -1.0).shape == [2], "out of place, or of another sign"
+
+
+def test_tuple_for_a_tensor():
+    """Eager Paddle takes the first entry of a tuple for a Tensor argument (models pass on what a layer returned with its cache)."""
+    x, w = paddle.ones([2, 3]), paddle.ones([3, 4])
+    assert paddle.nn.functional.linear((x, w), w).shape == [2, 4]
+    assert paddle.add(x, (x,)).tolist() == (2 * x).tolist()
+    for bad in ([x], (), ((x,),), (1, x)):
+        with pytest.raises(ValueError, match="argument x: expected a Tensor"):
+            paddle.abs(bad)

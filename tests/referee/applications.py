@@ -29,6 +29,8 @@ STAGES = ["build", "forward", "gradients", "steps", "export", "own", "theirs", "
 PAIRS = {"forward": ("paddle.forward", "proa.forward"), "gradients": ("paddle.gradients", "proa.gradients"),
          "steps": ("paddle.steps", "proa.steps"), "own": ("paddle.forward", "proa.own"),
          "theirs": ("paddle.own", "proa.theirs"), "ours": ("proa.own", "paddle.ours")}
+# Files that count, too: of real Paddle's other way to run, where its predictor and its eager run differ (or order outputs differently).
+OTHERWISE = {"own": ("paddle.own", "proa.own"), "theirs": ("paddle.forward", "proa.theirs"), "ours": ("paddle.own", "paddle.ours")}
 # Stages of the table by the stages that the processes run.
 RUNS = {"build": "build", "forward": "forward", "gradients": "train", "steps": "train", "export": "export", "own": "own",
         "theirs": "theirs", "ours": "ours"}
@@ -96,15 +98,24 @@ def same(theirs, ours, bound, floor, noise):
 
 
 def compared(work, stage):
-    first, second = (work / f"{name}.npz" for name in PAIRS[stage])
+    """"" if the stage's files agree, or the other ones that count; else what differs in the first."""
+    first, *others = [differing(work, stage, pair) for pair in (PAIRS[stage], OTHERWISE.get(stage)) if pair]
+    return "" if "" in others else first
+
+
+def differing(work, stage, pair):
+    first, second = (work / f"{name}.npz" for name in pair)
     if not first.exists():  # a model that real Paddle cannot call any more, but exports
         first = work / "paddle.own.npz"
+    if not first.exists() or not second.exists():
+        return "not there"
     theirs, ours = dict(np.load(first)), dict(np.load(second))
     floor = 0.0
     if stage in ("gradients", "steps"):
         largest = max((float(np.abs(a).max()) for a in theirs.values() if a.size and np.isfinite(a).all()), default=0.0)
         floor = 1e-3 * largest
-    noise = dict(np.load(work / f"paddle.{stage}_noise.npz")) if stage in ("gradients", "steps") else {}
+    known = work / f"paddle.{stage if stage in ('gradients', 'steps') else 'forward'}_noise.npz"
+    noise = dict(np.load(known)) if known.exists() else {}
     return same(theirs, ours, TOLERANCE[stage], floor, noise)
 
 

@@ -36,6 +36,9 @@ sys.path.insert(0, str(HERE))
 RANDOM = {"p", "dropout", "dropout_rate", "drop_prob", "drop_rate", "dropout_prob", "drop_path_rate", "attention_dropout",
           "attn_drop_rate", "act_dropout", "attn_dropout", "drop_path_prob", "layerdrop", "keep_prob_drop",
           "attention_probs_dropout_prob", "drop_connect_rate", "hidden_dropout_prob", "spatial_dropout"}
+# Paddle's side also runs with weights larger by this factor, and notes how its own numbers change: what Proa's may be off where a
+# model amplifies the last bits.
+NEAR = 1 + 1e-6
 
 
 def arrays(value, found):
@@ -68,10 +71,35 @@ def reseed():
 
 
 def without_dropout(layer):
+    """The two sides draw different random numbers: no layer, and no call of F.dropout, drops anything."""
+    import paddle.nn.functional as F
+    F.dropout = lambda x, *args, **named: x
     for part in layer.sublayers(include_self=True):
         for name, value in list(vars(part).items()):
             if name in RANDOM and isinstance(value, float):
                 setattr(part, name, 0.0)
+
+
+def hidden_layers(layer):
+    """Layers that others hold in plain lists, outside the state dict: [(name, layer)], so that their weights are the same, too."""
+    import paddle
+    known = {id(part) for part in layer.sublayers(include_self=True)}
+    found = []
+    for path, part in [("", layer), *layer.named_sublayers()]:
+        for key, value in vars(part).items():
+            for i, item in enumerate(value if isinstance(value, (list, tuple)) else ()):
+                if isinstance(item, paddle.nn.Layer) and id(item) not in known:
+                    known.add(id(item))
+                    found.append((f"{path}.{key}.{i}", item))
+    return found
+
+
+def change(a, b):
+    """The largest difference of two arrays' finite numbers; 0 where they cannot be compared."""
+    if a.shape != b.shape or a.dtype.kind not in "fc":
+        return 0.0
+    off = np.abs(a - b)
+    return off[np.isfinite(off)].max(initial=0)
 
 
 def loss_of(outputs):
@@ -109,10 +137,14 @@ class Case:
         without_dropout(self.layer)
         state = self.layer.state_dict()
         kept = self.work / "weights.npz"
+        hidden = {f"hidden {path}.{name}": value for path, part in hidden_layers(self.layer)
+                  for name, value in part.state_dict().items()}
         if self.side == "paddle":
-            np.savez(kept, **{name: value.numpy() for name, value in state.items()})
+            np.savez(kept, **{name: value.numpy() for name, value in {**state, **hidden}.items()})
         else:
             given = dict(np.load(kept))
+            for name, value in hidden.items():
+                value.set_value(given.pop(name))
             if list(given) != list(state):
                 odd = [pair for pair in zip([*given, None], [*state, None]) if pair[0] != pair[1]]
                 raise AssertionError(f"state_dict has other names: {odd[0][0]!r} in Paddle, {odd[0][1]!r} here")
@@ -125,6 +157,10 @@ class Case:
 
     def forward(self):
         self.layer.eval()
+        self.restore(NEAR)
+        reseed()
+        near = numbers(self.layer(*self.tensors()))
+        self.restore()
         tensors, best = self.tensors(), []
         for _ in range(2):
             reseed()
@@ -134,6 +170,8 @@ class Case:
             best.append(time.process_time() - start)
         self.times["forward"] = min(best)
         write(self.file("forward.npz"), values)
+        if self.side == "paddle":
+            write(self.file("forward_noise.npz"), [change(a, b) for a, b in zip(values, near)])
 
     def step(self, tensors, optimizer):
         reseed()
@@ -171,10 +209,9 @@ class Case:
         return first, {**moved, "losses": np.array(losses, "float32")}
 
     def train(self):
-        """Runs two steps. Paddle's side also notes how much its own numbers change with weights that are one part in a
-        million larger: what Proa's may be off where a model amplifies the last bits."""
+        """Runs two steps."""
         if self.side == "paddle":
-            self.restore(1 + 1e-6)
+            self.restore(NEAR)
             near = self.two_steps()
             self.restore()
         gradients, moved = self.two_steps()
@@ -182,7 +219,7 @@ class Case:
         np.savez(self.file("steps.npz"), **moved)
         if self.side == "paddle":
             for name, ours, other in (("gradients", gradients, near[0]), ("steps", moved, near[1])):
-                np.savez(self.file(f"{name}_noise.npz"), **{key: np.abs(ours[key] - other[key]).max(initial=0) for key in ours})
+                np.savez(self.file(f"{name}_noise.npz"), **{key: change(ours[key], other[key]) for key in ours})
 
     def specs(self):
         import paddle
