@@ -2,9 +2,16 @@
 #ifndef PROA_CORE_ERROR_H
 #define PROA_CORE_ERROR_H
 
-#include <proa/core.h>
+#include <proa/op.h>
 
 /* "InvalidArgument", … : Paddle's category of a code, in brackets before a message in Python. Static. */
 PROA_API const char *proa_error_category(proa_status code);
+
+/* Fails with INVALID_ARGUMENT for an operand (an index, a mask) of a dtype that the op does not take. */
+proa_status proa__operand_dtype_fail(const proa_op *op, const char *argument, const char *format, ...)
+    PROA_PRINTF(3, 4);
+/* True if this thread's error refuses a dtype: WRONG_TYPE, or proa__operand_dtype_fail's. In Python it is a
+ * TypeError while a program is built. */
+PROA_API bool proa_error_is_of_dtype(void);
 
 #endif

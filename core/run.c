@@ -6,6 +6,7 @@
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"
+#include "core/error.h"
 #include "core/kernel_cache.h"
 #include "core/output_list.h"
 #include "core/run.h"
@@ -13,8 +14,7 @@
 
 /* ---- inference ------------------------------------------------------------------------- */
 
-__attribute__((noinline)) proa_status proa__refuse_dtype(const proa_op *op, const proa_field *f,
-                                                         proa_dtype dtype)
+static proa_status refuse_dtype(const proa_op *op, const char *argument, proa_dtype dtype)
 {
     char list[160] = "";
     size_t n = 0;
@@ -22,8 +22,37 @@ __attribute__((noinline)) proa_status proa__refuse_dtype(const proa_op *op, cons
         if (op->dtypes >> d & 1 && n < sizeof list)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
                                   proa_dtype_name((proa_dtype)d));
-    return proa__op_fail(PROA_ERR_WRONG_TYPE, op, f->name,
+    return proa__op_fail(PROA_ERR_WRONG_TYPE, op, argument,
                          "is %s; expected one of %s (convert with proa_cast)", proa_dtype_name(dtype), list);
+}
+
+static __attribute__((noinline)) proa_status mixed_dtypes(const proa_op *op, const char *argument,
+                                                          const proa_tensor *t, const proa_tensor *first)
+{
+    if (!(op->dtypes >> t->dtype & 1)) return refuse_dtype(op, argument, (proa_dtype)t->dtype);
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, argument,
+                         "is %s, but the first operand is %s; convert one with proa_cast",
+                         proa__tensor_text(t), proa__tensor_text(first));
+}
+
+proa_status proa__same_dtype(const proa_op *op, const char *argument, const proa_tensor *t,
+                             const proa_tensor *first)
+{
+    return PROA__LIKELY(t->dtype == first->dtype) ? PROA_OK : mixed_dtypes(op, argument, t, first);
+}
+
+/* Refuses the first operand's dtype. The last one selects the kernel of an elementwise op: where the op has
+ * that kernel, the first operand is what does not fit. */
+static __attribute__((noinline)) proa_status refuse_first(const proa_op *op, const proa_field *f,
+                                                          const void *args, proa_dtype dtype)
+{
+    proa_tensor **last =
+        op->flags & PROA_OP_ELEMENTWISE ? proa__field_one(&op->fields[op->n_in - 1], args) : NULL;
+    bool fits = last && *last && *last != proa_none && op->dtypes >> (*last)->dtype & 1;
+    if (!fits) return refuse_dtype(op, f->name, dtype);
+    return proa__operand_dtype_fail(op, f->name, "is %s, but %s is %s; convert one with proa_cast",
+                                    proa_dtype_name(dtype), op->fields[op->n_in - 1].name,
+                                    proa__tensor_text(*last));
 }
 
 const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field)
@@ -47,7 +76,7 @@ static inline proa_status check_first(const proa_op *op, const void *args, const
     if (!t || t == proa_none) t = proa__first_tensor(op, args, &f);
     *first = t;
     if (PROA__LIKELY(!t || op->dtypes >> t->dtype & 1)) return PROA_OK;
-    return proa__refuse_dtype(op, f, (proa_dtype)t->dtype);
+    return refuse_first(op, f, args, (proa_dtype)t->dtype);
 }
 
 /* Ops without an infer function require inputs of one shape, since their kernels use the first one's shape

@@ -11,8 +11,10 @@ enum { PROA_ARGS_MAX = 1024, PROA_METAS_MAX = 1024 };
 /* Checks the first input's dtype, then fills `metas` (struct proa_<op>_metas, ≤ PROA_METAS_MAX bytes). An op
  * without an infer function gets the first input's meta. */
 proa_status proa__infer_call(proa_call *call, void *metas);
-/* Fails with WRONG_TYPE: the op takes no input of this dtype, and the message lists those that it takes. */
-proa_status proa__refuse_dtype(const proa_op *op, const proa_field *f, proa_dtype dtype);
+/* Checks that a further operand has the first one's dtype. The dtype of the last operand selects the kernel:
+ * WRONG_TYPE if the op has none of it, else INVALID_ARGUMENT. */
+proa_status proa__same_dtype(const proa_op *op, const char *argument, const proa_tensor *t,
+                             const proa_tensor *first);
 
 /* The first tensor among the inputs, and its field; NULL where the call has none. */
 const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field);

@@ -3,6 +3,7 @@
 #include "ops/conv/geometry.h"
 
 #include "core/kernel_cache.h"
+#include "core/run.h"
 #include "core/thread.h"
 #include "ops/ints.h"
 #include "ops/padding.h"
@@ -107,10 +108,7 @@ static proa_status check_tensors(const conv_params *p)
     if (p->weight->ndim != rank)
         return FAIL(p, "weight", "must have %d dims, got %s", rank, proa__tensor_text(p->weight));
     if (!p->mixed && p->weight->dtype != p->x->dtype)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(p->op), "weight",
-                             "is %s, but x is %s; convert one with proa_cast",
-                             proa_dtype_name((proa_dtype)p->weight->dtype),
-                             proa_dtype_name((proa_dtype)p->x->dtype));
+        return proa__same_dtype(proa_find_op(p->op), "weight", p->weight, p->x);
     if (p->groups < 1) return FAIL(p, "groups", "must be at least 1, got %lld", (long long)p->groups);
     for (int i = 0; i < rank; i++)
         if (p->weight->shape[i] == 0)

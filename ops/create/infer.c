@@ -33,7 +33,7 @@ proa_status proa__check_dtype(const char *who, proa_dtype dtype, uint32_t allowe
         if (allowed >> d & 1 && n < sizeof list)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
                                   proa_dtype_name((proa_dtype)d));
-    return OP_FAIL(who, INVALID_ARGUMENT, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype), list);
+    return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype), list);
 }
 
 proa_status proa__number(const char *who, const char *name, const proa_scalar *s, proa_number *to)

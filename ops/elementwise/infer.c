@@ -48,13 +48,7 @@ static proa_status broadcast_inputs(const proa_op *op, const void *args, int fir
     for (int i = first + 1; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
         const proa_tensor *t = *proa_field_tensor(f, args);
-        if (t->dtype != x->dtype && !(op->dtypes >> t->dtype & 1))
-            return proa__refuse_dtype(op, f, (proa_dtype)t->dtype);
-        if (t->dtype != x->dtype)
-            return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
-                                 "is %s, but %s is %s: convert one with proa_cast",
-                                 proa_dtype_name((proa_dtype)t->dtype), op->fields[first].name,
-                                 proa_dtype_name((proa_dtype)x->dtype));
+        PROA_TRY(proa__same_dtype(op, f->name, t, x));
         if (!proa__broadcast_into(m, t)) return proa__broadcast_fail(op, f, m, t);
     }
     return PROA_OK;

@@ -1,5 +1,6 @@
 /* Shapes and rules of embedding and its gradient, and the reader of the op's older form. May use core,
  * kernels and public ops. */
+#include "core/error.h"
 #include "impl/elementwise.h"
 #include "impl/embedding.h"
 #include "impl/shape.h"
@@ -10,13 +11,16 @@
 
 static proa_status check(const char *op, const proa_tensor *x, const proa_tensor *weight, int64_t padding_idx)
 {
-    if (weight->ndim != 2 || !rows_is_floating(weight->dtype))
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "weight",
+    proa_status code = rows_is_floating(weight->dtype) ? PROA_ERR_INVALID_ARGUMENT : PROA_ERR_WRONG_TYPE;
+    if (weight->ndim != 2 || code == PROA_ERR_WRONG_TYPE)
+        return proa__op_fail(code, proa_find_op(op), "weight",
                              "is %s; expected a floating table [rows, length]", proa__tensor_text(weight));
-    if (!rows_is_integer(x->dtype) || x->ndim + 1 > PROA_MAX_DIMS)
+    if (!rows_is_integer(x->dtype))
+        return proa__operand_dtype_fail(proa_find_op(op), "x", "is %s; expected integers",
+                                        proa__tensor_text(x));
+    if (x->ndim + 1 > PROA_MAX_DIMS)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "x",
-                             "is %s; expected integers of at most %d dims", proa__tensor_text(x),
-                             PROA_MAX_DIMS - 1);
+                             "is %s; expected at most %d dims", proa__tensor_text(x), PROA_MAX_DIMS - 1);
     if (padding_idx < -1 || (weight->shape[0] >= 0 && padding_idx >= weight->shape[0] && padding_idx != -1))
         return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "padding_idx",
                              "is %lld; expected a row of weight %s, or -1 for none", (long long)padding_idx,

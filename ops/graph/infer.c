@@ -1,5 +1,6 @@
 /* Shapes and gradients of message passing and of segment reductions. May use core, kernels and public ops. */
 #include "ops/ints.h"
+#include "ops/index/index.h"
 #include "kernels/rowwise.h"
 #include "ops/wire_util.h"
 #include "impl/create.h"
@@ -13,6 +14,7 @@ static proa_status check_index(const char *op, const char *name, const proa_tens
 {
     bool whole = t->dtype == PROA_I32 || t->dtype == PROA_I64;
     if (whole && t->ndim == 1 && (count < 0 || rows_dims_agree(t->shape[0], count))) return PROA_OK;
+    if (!whole) return proa__check_index_dtype(op, name, t);
     if (count < 0)
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
                              "is %s; expected int32 or int64 of one dim", proa__tensor_text(t));

@@ -1,5 +1,6 @@
 /* Shape inference and rules of the ops that gather by index: checks dtypes and shapes; kernels check that
  * indices are in range. */
+#include "core/error.h"
 #include "ops/ints.h"
 #include "ops/shape/slice.h"
 #include "impl/index.h"
@@ -10,7 +11,8 @@
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index)
 {
     if (index->dtype == PROA_I32 || index->dtype == PROA_I64) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, arg, "is %s; expected int32 or int64", proa__tensor_text(index));
+    return proa__operand_dtype_fail(proa_find_op(who), arg, "is %s; expected int32 or int64",
+                                    proa__tensor_text(index));
 }
 
 /* ---- gather, index_select --------------------------------------------------------------- */
@@ -264,7 +266,8 @@ proa_status proa__broadcast_meta(const char *who, const char *arg, const proa_te
 static proa_status check_mask(const char *who, const proa_tensor *mask)
 {
     if (mask->dtype == PROA_BOOL) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, "mask", "is %s; expected bool", proa__tensor_text(mask));
+    return proa__operand_dtype_fail(proa_find_op(who), "mask", "is %s; expected bool",
+                                    proa__tensor_text(mask));
 }
 
 proa_status masked_select_infer(const proa_masked_select_args *a, proa_masked_select_metas *m)

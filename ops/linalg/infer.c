@@ -1,6 +1,7 @@
 /* Shapes and dtypes of the linear algebra ops. May use core only. */
 #include "ops/linalg/linalg.h"
 
+#include "core/run.h"
 #include "ops/ints.h"
 
 /* −1 is a dim that only the program's run will know: it agrees with everything. */
@@ -22,9 +23,7 @@ static proa_status square(const char *op, const char *argument, const proa_tenso
 static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *y,
                               const proa_tensor *x)
 {
-    if (y->dtype == x->dtype) return PROA_OK;
-    return OP_FAIL(op, INVALID_ARGUMENT, argument, "is %s; expected the dtype of x, %s", proa__tensor_text(y),
-                   proa_dtype_name((proa_dtype)x->dtype));
+    return y->dtype == x->dtype ? PROA_OK : proa__same_dtype(proa_find_op(op), argument, y, x);
 }
 
 /* The batch dims of x alone, as a shape of dtype d. */

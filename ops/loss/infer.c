@@ -1,4 +1,5 @@
 /* Shape inference of the losses. May use core, kernels and the generated op headers. */
+#include "core/error.h"
 #include "impl/loss.h"
 
 #include "kernels/rowwise.h"
@@ -33,9 +34,9 @@ static proa_status cross_entropy_shapes(const char *op, const proa_tensor *x, co
     loss->shape[axis] = 1;
     if (soft) return twins(op, x, "label", label);
     if (!rows_is_integer(label->dtype))
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), "label",
-                             "is %s; expected class numbers of an integer dtype, or soft_label",
-                             proa_dtype_name((proa_dtype)label->dtype));
+        return proa__operand_dtype_fail(proa_find_op(op), "label",
+                                        "is %s; expected class numbers of an integer dtype, or soft_label",
+                                        proa_dtype_name((proa_dtype)label->dtype));
     bool fits = label->ndim == x->ndim || label->ndim == x->ndim - 1;
     for (int i = 0, k = 0; fits && i < x->ndim; i++) {
         if (i == axis && label->ndim < x->ndim) continue;

@@ -1,4 +1,5 @@
 /* Shapes and dtypes of the matrix products. May use core only. */
+#include "core/run.h"
 #include "ops/epilogue.h"
 #include "ops/matmul/product.h"
 
@@ -11,10 +12,7 @@ static bool agree(int64_t a, int64_t b) { return a == b || a < 0 || b < 0; }
 static proa_status same_dtype(const char *op, const char *argument, const proa_tensor *t,
                               const proa_tensor *first)
 {
-    if (t->dtype == first->dtype) return PROA_OK;
-    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument,
-                         "is %s, but the first operand is %s; convert one with proa_cast",
-                         proa_dtype_name((proa_dtype)t->dtype), proa_dtype_name((proa_dtype)first->dtype));
+    return t->dtype == first->dtype ? PROA_OK : proa__same_dtype(proa_find_op(op), argument, t, first);
 }
 
 static proa_status check_rank(const char *op, const char *argument, const proa_tensor *t, int low, int high)

@@ -1,6 +1,7 @@
 /* Shape inference and gradient rules of cross, kron and renorm. May use core, kernels and ops. */
 #include "ops/products/products.h"
 
+#include "core/run.h"
 #include "kernels/rowwise.h"
 #include "impl/elementwise.h"
 #include "impl/products.h"
@@ -26,9 +27,7 @@ proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
 
 static proa_status same_dtype(const char *who, const proa_tensor *x, const proa_tensor *y)
 {
-    if (x->dtype == y->dtype) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, "y", "is %s; expected x's dtype, %s", proa__tensor_text(y),
-                   proa_dtype_name((proa_dtype)x->dtype));
+    return x->dtype == y->dtype ? PROA_OK : proa__same_dtype(proa_find_op(who), "y", y, x);
 }
 
 proa_status cross_infer(const proa_cross_args *a, proa_cross_metas *m)

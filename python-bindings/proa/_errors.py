@@ -14,6 +14,24 @@ def of_kind(text):
     return TypeError(text) if _core.is_capturing() else ValueError("(InvalidArgument) " + text)
 
 
+def need_attribute(who, attribute, kind="a Tensor", **values):
+    """AttributeError for a value without the attribute that a function reads before it looks at anything else."""
+    for what, value in values.items():
+        if not hasattr(value, attribute):
+            owner = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{type(value).__name__}' object"
+            raise AttributeError(f"{owner} has no attribute '{attribute}': {who}: argument {what} must be {kind}") from None
+
+
+def need_rank(who, rank, least=False, **values):
+    """ValueError for a value of another rank (least: of a lower one). Functions of images look at it first, in Python;
+    here they do when they have failed, so that a call that succeeds does not pay for it."""
+    need_attribute(who, "shape", **values)
+    for what, value in values.items():
+        n = len(value.shape)
+        if n < rank if least else n != rank:
+            raise ValueError(f"{who}: {what} must have {rank} dims, got shape {list(value.shape)}; reshape it") from None
+
+
 def _file(tb):
     return tb.tb_frame.f_code.co_filename
 

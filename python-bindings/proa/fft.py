@@ -13,6 +13,11 @@ __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn
 # ---- arguments -------------------------------------------------------------------------------
 
 
+def _need_tensor(who, x):
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{who}: x must be a Tensor, got {type(x).__name__}; make one with paddle.to_tensor")
+
+
 def _check_norm(who, norm):
     if norm not in ("forward", "backward", "ortho"):
         raise ValueError(f"{who}: norm must be 'forward', 'backward' or 'ortho', got {norm!r}")
@@ -101,6 +106,7 @@ def _r2c(who, x, s, axes, norm, forward, onesided=True):
 
 
 def _c2r(who, x, s, axes, norm, forward):
+    _need_tensor(who, x)
     x = _complex(x)
     _check_norm(who, norm)
     axes, s = _axes_and_sizes(who, x, s, axes, True)
@@ -111,6 +117,7 @@ def _c2r(who, x, s, axes, norm, forward):
 
 def _one(who, x, n, axis):
     """n and axis of a one-dimensional transform as the s and axes of the others."""
+    _need_tensor(who, x)
     ndim, axis = len(x.shape), -1 if axis is None else axis
     if not isinstance(axis, int) or not -ndim <= axis < ndim:
         raise ValueError(f"{who}: axis must be an int in [{-ndim}, {ndim}), got {axis!r}")
@@ -127,6 +134,7 @@ def _two(who, s, axes):
 
 
 def _needs_real(who, x):
+    _need_tensor(who, x)
     if dtype_name(x.dtype) in COMPLEX:
         raise TypeError(f"{who}: x must be real, got {dtype_name(x.dtype)}")
     return x
@@ -138,6 +146,7 @@ def _full(x):
 
 def _any(who, x, s, axes, norm, forward):
     """A transform of complex or real x, all of it."""
+    _need_tensor(who, x)
     if _full(x):
         return _r2c(who, x, s, axes, norm, forward, False)
     return _c2c(who, x, s, axes, norm, forward)

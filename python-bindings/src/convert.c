@@ -158,7 +158,7 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
 {
     bool one = PyFloat_Check(obj) || PyLong_Check(obj);
     if (!one && (PyUnicode_Check(obj) || !PySequence_Check(obj)))
-        return wrong(who, name, "a list of numbers", obj);
+        return wrong_attribute(who, name, "a list of numbers", obj);
     PyObject *fast = one ? PyTuple_Pack(1, obj) : PySequence_Fast(obj, "expected a list of numbers");
     if (!fast) return false;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
@@ -181,7 +181,7 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
 static bool to_steps(const char *who, const char *name, PyObject *obj, proa_steps *out)
 {
     const char *text = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
-    if (!text) return PyErr_Occurred() ? false : wrong(who, name, "a string", obj);
+    if (!text) return PyErr_Occurred() ? false : wrong_attribute(who, name, "a string", obj);
     *out = proa_steps_read(text);
     return out->at || (py_raise(), false);
 }
@@ -249,8 +249,8 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
 {
     if (py_is_tensor(obj)) { /* for a plain numeric attribute a one-element tensor is read now */
         if (proa_is_symbolic(py_tensor_of(obj))) {
-            PyErr_Format(
-                PyExc_ValueError,
+            py_refuse(
+                PROA_ERR_INVALID_ARGUMENT,
                 "%s: %s is a variable of a program, or a length that is unknown while the program is made; a "
                 "Python number is needed here",
                 who, name);
@@ -264,10 +264,10 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
         return false;
     }
     if (f->kind == PROA_FIELD_INT) {
-        if (!PyIndex_Check(obj) || PyBool_Check(obj)) return wrong(who, name, "an int", obj);
+        if (!PyIndex_Check(obj) || PyBool_Check(obj)) return wrong_attribute(who, name, "an int", obj);
         return to_int(obj, at);
     }
-    if (PyUnicode_Check(obj) || !PyNumber_Check(obj)) return wrong(who, name, "a number", obj);
+    if (PyUnicode_Check(obj) || !PyNumber_Check(obj)) return wrong_attribute(who, name, "a number", obj);
     *(double *)at = PyFloat_AsDouble(obj);
     return !PyErr_Occurred();
 }
@@ -327,7 +327,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
     case PROA_FIELD_INTS: return to_ints(obj, name, at, arena) || refuse_value(who, name);
     case PROA_FIELD_FLOATS: return to_floats(who, name, obj, at);
     case PROA_FIELD_STRING:
-        if (!PyUnicode_Check(obj)) return wrong(who, name, "a string", obj);
+        if (!PyUnicode_Check(obj)) return wrong_attribute(who, name, "a string", obj);
         *(const char **)at = PyUnicode_AsUTF8(obj);
         return *(const char **)at != NULL;
     case PROA_FIELD_STEPS: return to_steps(who, name, obj, at);

@@ -38,7 +38,7 @@ PyObject *py_raise(void)
     proa_status code = proa_error();
     const char *message = code ? proa_error_message() : "a call failed without an error";
     if (!PyErr_Occurred()) /* a Python callback's own exception is the better one */
-        raise_text(code ? code : PROA_ERR_INTERNAL, code == PROA_ERR_WRONG_TYPE,
+        raise_text(code ? code : PROA_ERR_INTERNAL, proa_error_is_of_dtype(),
                    PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace"));
     proa_clear_error();
     return NULL;

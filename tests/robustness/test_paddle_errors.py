@@ -54,8 +54,52 @@ X = paddle.ones([2, 3])
     (lambda: paddle.add(5), TypeError, "add: argument y is missing"),
     (lambda: paddle.add(5, X, no_such=1), TypeError, "add: "),
     (lambda: paddle.heaviside(5, X, no_such=1), TypeError, "heaviside: "),  # the first call of it with a keyword
+    # the last operand's dtype selects the kernel: none of it, or one that the first operand does not fit
+    (lambda: paddle.subtract(paddle.ones([2, 3], "bool"), X), ValueError, "(InvalidArgument) subtract: x is bool, but y is"),
+    (lambda: paddle.kron(X, paddle.ones([2], "bool")), RuntimeError, "(NotFound) kron: y is bool"),
+    (lambda: paddle.mv(X, paddle.ones([3], "bool")), RuntimeError, "(NotFound) mv: "),
+    (lambda: paddle.gather(X, X[0]), ValueError, "(InvalidArgument) gather: index is float32"),
+    (lambda: paddle.masked_select(X, X), ValueError, "(InvalidArgument) masked_select: mask is float32"),
+    (lambda: paddle.randint(0, 4, [2], "float32"), RuntimeError, "(NotFound) randint: dtype is float32"),
 ])
 def test_what_is_raised(call, kind, lead):
+    got, text = refusal(call)
+    assert got is kind and text.startswith(lead), (got, text)
+
+
+F, D, sparse = paddle.nn.functional, paddle.distribution, paddle.sparse
+IMAGE = paddle.ones([1, 2, 4, 4])
+
+
+@pytest.mark.parametrize("call, kind, lead", [
+    (lambda: F.conv2d(X, IMAGE), ValueError, "conv2d: x must have 4 dims, got shape [2, 3]"),
+    (lambda: F.conv2d(X, IMAGE, stride="two"), ValueError, "conv2d: x must have 4 dims"),
+    (lambda: F.conv2d(7, IMAGE), AttributeError, "'int' object has no attribute 'shape': conv2d: argument x"),
+    (lambda: F.conv2d_transpose(IMAGE, X), ValueError, "conv2d_transpose: weight must have 4 dims"),
+    (lambda: F.conv2d(IMAGE, X), ValueError, "(InvalidArgument) conv2d: weight must have 4 dims"),
+    (lambda: paddle.nn.Conv1D(2, 2, 1)(X), ValueError, "Conv1D: x must have 3 dims"),
+    (lambda: paddle.nn.Conv2D(2, 2, 1)(X), ValueError, "(InvalidArgument) conv2d: x must have 4 dims"),
+    (lambda: F.max_pool1d(X, 2), ValueError, "max_pool1d: x must have 3 dims"),
+    (lambda: F.max_pool2d(X, 2), ValueError, "(InvalidArgument) max_pool2d: x must have 4 dims"),
+    (lambda: F.adaptive_avg_pool2d(X, 2), ValueError, "adaptive_avg_pool2d: x must have 4 dims"),
+    (lambda: sparse.nn.functional.conv3d(X, X), ValueError, "conv3d: x must have 5 dims"),
+    (lambda: sparse.nn.functional.conv3d(7, X), AttributeError, "'int' object has no attribute 'shape': conv3d: "),
+    (lambda: sparse.nn.functional.max_pool3d(X, 2), AssertionError, "max_pool3d: x must be a COO Tensor"),
+    (lambda: sparse.coalesce(X), NotImplementedError, "(Unimplemented) coalesce: "),
+    (lambda: sparse.add("a", X), AttributeError, "'str' object has no attribute 'dtype': add: argument x"),
+    (lambda: paddle.outer(7, X), AttributeError, "'int' object has no attribute 'reshape': outer: argument x"),
+    (lambda: paddle.einsum(7, X), AttributeError, "'int' object has no attribute 'replace': einsum: argument equation"),
+    (lambda: paddle.cummax(int), AttributeError, "type object 'int' has no attribute 'flatten': cummax: argument x"),
+    (lambda: paddle.fft.fft([1.0]), TypeError, "fft: x must be a Tensor, got list"),
+    (lambda: D.Laplace("a", 1.0), TypeError, "Laplace: loc must be a number or a Tensor, got str"),
+    (lambda: D.Laplace(0.0, 1.0).log_prob([X]), AttributeError, "'list' object has no attribute 'dtype': Laplace: "),
+    (lambda: D.Geometric(0.5).pmf(1.5), TypeError, "Geometric.pmf: k must be an int or a Tensor"),
+    (lambda: D.Cauchy(0.0, 1.0).kl_divergence(X), TypeError, "Cauchy.kl_divergence: other must be a Cauchy"),
+    (lambda: D.Beta(1.0, 2.0).kl_divergence(X), NotImplementedError, "Beta.kl_divergence: "),
+    (lambda: D.Normal(0.0, 1.0).sample([1.5]), ValueError, "(InvalidArgument) Normal.sample: shape"),
+    (lambda: D.Normal(0.0, 1.0).sample(3), TypeError, "Normal.sample: shape"),
+])
+def test_what_python_reads_first(call, kind, lead):
     got, text = refusal(call)
     assert got is kind and text.startswith(lead), (got, text)
 
@@ -67,5 +111,12 @@ def test_programs_check_types_in_python():
             x = paddle.static.data("x", [2, 3], "bool")
             assert refusal(lambda: paddle.abs(x))[0] is TypeError
             assert refusal(lambda: paddle.add(x, 5))[0] is TypeError
+            y = paddle.static.data("y", [2, 3], "float32")
+            for call in (lambda: paddle.masked_select(y, y), lambda: paddle.gather(y, y),
+                         lambda: paddle.subtract(x, y), lambda: paddle.randint(0, 4, [2], "float32")):
+                assert refusal(call)[0] is TypeError
+            # what the run alone knows is no attribute
+            kind, text = refusal(lambda: F.leaky_relu(y, y))
+            assert kind is ValueError and text.startswith("(InvalidArgument) leaky_relu: "), (kind, text)
     finally:
         paddle.disable_static()

@@ -1,7 +1,9 @@
 """The Bernoulli distribution (one trial) and the geometric distribution (failures before the first success)."""
+import numbers
+
 from .. import _core
 from ..tensor import ones_like, zeros_like
-from .distribution import Distribution, ExponentialFamily, is_tensor, shape_list, uniform
+from .distribution import Distribution, ExponentialFamily, is_tensor, need, shape_list, uniform
 
 
 def _probability(who, value):
@@ -48,12 +50,14 @@ class Bernoulli(ExponentialFamily):
         return (u.log() - (-u).log1p() + self.logits) / temperature
 
     def log_prob(self, value):
+        value = self._like(self._clipped, value)
         return value * self._clipped.log() + (1 - value) * (-self._clipped).log1p()
 
     def prob(self, value):
         return self.log_prob(value).exp()
 
     def cdf(self, value):
+        value = self._like(self.probs, value)
         below = value < 1
         middle = _core.where(below, (1 - self.probs).expand(below.shape), ones_like(value))
         return _core.where(value < 0, zeros_like(value), middle)
@@ -74,6 +78,10 @@ class Geometric(Distribution):
         self.probs = _probability("Geometric", probs)
         super().__init__(self.probs.shape)
 
+    @staticmethod
+    def _need_count(method, k):
+        need(f"Geometric.{method}", "k", k, (numbers.Integral, _core.Tensor), "an int or a Tensor")
+
     @property
     def mean(self):
         return 1.0 / self.probs - 1.0
@@ -87,9 +95,11 @@ class Geometric(Distribution):
         return self.variance.sqrt()
 
     def pmf(self, k):
+        self._need_count("pmf", k)
         return (1.0 - self.probs).pow(k) * self.probs
 
     def log_pmf(self, k):
+        self._need_count("log_pmf", k)
         return self.pmf(k).log()
 
     def log_prob(self, value):
@@ -100,6 +110,7 @@ class Geometric(Distribution):
         return -(q * q.log() + self.probs * self.probs.log()) / self.probs
 
     def cdf(self, k):
+        self._need_count("cdf", k)
         return 1.0 - (1.0 - self.probs).pow(k + 1)
 
     def sample(self, shape=()):
@@ -115,5 +126,6 @@ class Geometric(Distribution):
         return (u.log() / (-self.probs).log1p()).floor()
 
     def kl_divergence(self, other):
+        need("Geometric.kl_divergence", "other", other, Geometric, "a Geometric")
         p, q = self.probs, other.probs
         return p.log() - q.log() + (1.0 - p) / p * ((-p).log1p() - (-q).log1p())

@@ -1,5 +1,6 @@
 """The Dirichlet distribution, and the beta distribution, its case of two components."""
 from .. import _core
+from .._errors import need_attribute, of_kind
 from ..tensor import ones_like, zeros_like
 from .distribution import ExponentialFamily, broadcast, gaussian, is_tensor, name_of, shape_list, uniform
 
@@ -25,10 +26,17 @@ def _gamma(shape_parameter, shape):
     return made * uniform(shape, dtype, 1e-10, 1.0).pow(small / a)
 
 
+def _need_own(own, other):
+    if not isinstance(other, type(own)):
+        raise NotImplementedError(f"{type(own).__name__}.kl_divergence: no rule for a divergence from "
+                                  f"{type(other).__name__}; paddle.distribution.register_kl adds one")
+
+
 class Dirichlet(ExponentialFamily):
     """Parts of a whole, with concentrations above 0 along the last dim."""
 
     def __init__(self, concentration):
+        need_attribute("Dirichlet", "dim", concentration=concentration)
         if not is_tensor(concentration) or len(concentration.shape) < 1:
             raise ValueError("Dirichlet: concentration must be a Tensor of at least one dim")
         self.concentration = concentration
@@ -57,6 +65,8 @@ class Dirichlet(ExponentialFamily):
 
     def log_prob(self, value):
         a = self.concentration
+        if not is_tensor(value):
+            raise of_kind(f"Dirichlet.log_prob: value must be a Tensor, got {type(value).__name__}")
         return (value.log() * (a - 1.0)).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
     def entropy(self):
@@ -65,6 +75,7 @@ class Dirichlet(ExponentialFamily):
         return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1.0) * a.digamma()).sum(-1)
 
     def kl_divergence(self, other):
+        _need_own(self, other)
         a, b = self.concentration, other.concentration
         total = a.sum(-1)
         inner = (a - b) * (a.digamma() - total.digamma().unsqueeze(-1))
@@ -75,7 +86,7 @@ class Beta(ExponentialFamily):
     """Values in (0, 1) with density ∝ x^(alpha−1) · (1−x)^(beta−1)."""
 
     def __init__(self, alpha, beta):
-        self.alpha, self.beta = broadcast(alpha, beta)
+        self.alpha, self.beta = broadcast("Beta", alpha=alpha, beta=beta)
         self._dirichlet = Dirichlet(_core.stack([self.alpha, self.beta], -1))
         super().__init__(self._dirichlet.batch_shape)
 
@@ -101,4 +112,5 @@ class Beta(ExponentialFamily):
         return self._dirichlet.entropy()
 
     def kl_divergence(self, other):
+        _need_own(self, other)
         return self._dirichlet.kl_divergence(other._dirichlet)

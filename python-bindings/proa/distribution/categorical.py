@@ -1,7 +1,8 @@
 """The categorical distribution (one of n categories) and the multinomial distribution (counts of several draws)."""
 from .. import _core
+from .._errors import need_attribute
 from ..nn.functional import one_hot, softmax
-from .distribution import Distribution, is_tensor, shape_list, tensors, uniform
+from .distribution import Distribution, is_tensor, need_value, shape_list, tensors, uniform
 
 
 def _pick(probabilities, shape):
@@ -58,6 +59,7 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int) or total_count < 1:
             raise ValueError(f"Multinomial: total_count must be an int above 0, got {total_count!r}")
         if not is_tensor(probs) or len(probs.shape) < 1:
+            need_attribute("Multinomial", "dim", probs=probs)
             raise ValueError("Multinomial: probs must be a Tensor of at least one dim")
         self.probs = probs / probs.sum(-1, keepdim=True)
         self.total_count = total_count
@@ -75,6 +77,7 @@ class Multinomial(Distribution):
         return self.log_prob(value).exp()
 
     def log_prob(self, value):
+        need_value("Multinomial.log_prob", value)
         value = value.astype(self.probs.dtype) if value.dtype != self.probs.dtype else value
         log_probs = self.probs.log()
         # 0 · log 0 counts as 0

@@ -1,8 +1,10 @@
 """Distribution, the base of all distributions; Independent, which treats batch dims as event dims; and conversion of
 arguments to tensors. Imports _core, framework.dims and tensor, and nothing else of the package."""
 import numbers
+import operator
 
 from .. import _core
+from .._errors import need_attribute, of_kind
 from ..framework.dims import alike
 from ..tensor import broadcast_shape
 
@@ -38,8 +40,21 @@ def tensors(who, *values):
     return (*made, str(dtype), all(isinstance(v, numbers.Real) for v in values))
 
 
-def broadcast(*values):
+def need(who, what, value, kinds, expected):
+    """TypeError unless value is of one of the kinds."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{who}: {what} must be {expected}, got {type(value).__name__}")
+
+
+def need_value(who, value):
+    need(who, "value", value, _core.Tensor, "a Tensor; make one with paddle.to_tensor")
+
+
+def broadcast(who, **named):
     """Numbers and tensors as tensors of their common shape."""
+    for what, value in named.items():
+        need(who, what, value, (numbers.Real, _core.Tensor), "a number or a Tensor")
+    values = named.values()
     made = [v if is_tensor(v) else _core.to_tensor(float(v)) for v in values]
     shape = []
     for v in made:
@@ -48,12 +63,17 @@ def broadcast(*values):
 
 
 def shape_list(who, shape):
+    """The ints of a sample's shape: TypeError for what holds no entries, as an op refuses other entries than ints."""
     if is_tensor(shape):
         return shape.tolist()
     try:
-        return [int(n) for n in shape]
+        entries = list(shape)
     except TypeError:
         raise TypeError(f"{who}: shape must be a list or tuple of ints, got {type(shape).__name__}") from None
+    try:
+        return [operator.index(n) for n in entries]
+    except TypeError:
+        raise of_kind(f"{who}: shape must be a list or tuple of ints, got {shape!r}") from None
 
 
 def uniform(shape, dtype="float32", low=0.0, high=1.0):
@@ -114,7 +134,9 @@ class Distribution:
         return tuple(sample_shape) + self._batch_shape + self._event_shape
 
     def _like(self, parameter, value):
-        """value in the parameter's dtype."""
+        """value in the parameter's dtype, which is read first; numbers are taken as they are."""
+        if not isinstance(value, (_core.Tensor, numbers.Number)):
+            need_attribute(type(self).__name__, "dtype", value=value)
         if is_tensor(value) and value.dtype != parameter.dtype and name_of(value.dtype) in ("float32", "float64"):
             return value.astype(parameter.dtype)
         return value

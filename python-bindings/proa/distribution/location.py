@@ -2,14 +2,14 @@
 import math
 
 from .. import _core
-from .distribution import Distribution, broadcast, name_of, shape_list, uniform
+from .distribution import Distribution, broadcast, name_of, need, need_value, shape_list, uniform
 
 EULER = 0.57721566490153286060
 
 
 class _LocationScale(Distribution):
     def __init__(self, loc, scale, name=None):
-        self.loc, self.scale = broadcast(loc, scale)
+        self.loc, self.scale = broadcast(type(self).__name__, loc=loc, scale=scale)
         super().__init__(self.loc.shape)
 
     def sample(self, shape=()):
@@ -24,6 +24,7 @@ class _LocationScale(Distribution):
         return uniform(shape, name_of(self.loc.dtype), low, high)
 
     def _standard(self, value):
+        value = self._like(self.loc, value)
         return (value - self.loc) / self.scale
 
 
@@ -53,7 +54,7 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
 
     def icdf(self, value):
-        t = value - 0.5
+        t = self._like(self.loc, value) - 0.5
         return self.loc - self.scale * t.sign() * (-2 * t.abs()).log1p()
 
     def rsample(self, shape=()):
@@ -114,12 +115,14 @@ class Cauchy(_LocationScale):
         raise ValueError("Cauchy: the distribution has no standard deviation")
 
     def log_prob(self, value):
+        need_value("Cauchy.log_prob", value)
         return -self._standard(value).square().log1p() - math.log(math.pi) - self.scale.log()
 
     def prob(self, value):
         return self.log_prob(value).exp()
 
     def cdf(self, value):
+        need_value("Cauchy.cdf", value)
         return self._standard(value).atan() / math.pi + 0.5
 
     def entropy(self):
@@ -130,5 +133,6 @@ class Cauchy(_LocationScale):
         return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
 
     def kl_divergence(self, other):
+        need("Cauchy.kl_divergence", "other", other, Cauchy, "a Cauchy")
         top = (self.scale + other.scale).square() + (self.loc - other.loc).square()
         return (top / (4 * self.scale * other.scale)).log()

@@ -1,7 +1,7 @@
 """The normal and the log-normal distribution."""
 import math
 
-from .distribution import Distribution, gaussian, shape_list, tensors
+from .distribution import Distribution, gaussian, need_value, shape_list, tensors
 
 
 class Normal(Distribution):
@@ -79,6 +79,7 @@ class LogNormal(Distribution):
         return self._base.entropy() + self._base.mean
 
     def log_prob(self, value):
+        need_value("LogNormal.log_prob", value)
         return self._base.log_prob(value.log()) - value.log()
 
     def probs(self, value):

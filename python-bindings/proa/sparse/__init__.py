@@ -3,8 +3,9 @@ import builtins
 import math
 
 from .. import _core
+from .._errors import need_attribute
 from ..tensor._tools import Tensor, dtype_name
-from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_sparse,
+from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_coo, need_sparse,
                      summed)
 
 __all__ = ["abs", "add", "addmm", "asin", "asinh", "atan", "atanh", "cast", "coalesce", "deg2rad", "divide", "expm1",
@@ -118,6 +119,7 @@ def pow(x, factor, name=None):
 
 
 def _scaled(who, x, by):
+    need_attribute(who, "dtype", x=x)
     values = need_sparse(who, "x", x).values()
     values = values if "float" in dtype_name(values.dtype) else _core.cast(values, "float32")
     return x.with_values(_core.scale(values, by))
@@ -153,6 +155,7 @@ def _same_form(who, x, y):
 def _combined(who, x, y, op, everywhere=False):
     """op of the two where either is stored, or of all elements."""
     import numpy as np
+    need_attribute(who, "dtype", x=x, y=y)
     _same_form(who, x, y)
     a, b = coo(x), coo(y)
     if a.sparse_dim != b.sparse_dim:
@@ -180,6 +183,7 @@ def subtract(x, y, name=None):
 
 def multiply(x, y, name=None):
     """x · y element by element, both COO or both CSR; y may be a number."""
+    need_attribute("multiply", "dtype", x=x)
     if isinstance(y, (int, float)):
         return need_sparse("multiply", "x", x).with_values(_core.scale(x.values(), y))
     return _combined("multiply", x, y, _core.multiply)
@@ -187,6 +191,7 @@ def multiply(x, y, name=None):
 
 def divide(x, y, name=None):
     """x / y element by element: of all elements, as most quotients are 0 / 0. y may be a number."""
+    need_attribute("divide", "dtype", x=x)
     if isinstance(y, (int, float)):
         return need_sparse("divide", "x", x).with_values(_core.divide(x.values(), _core.full([], y, x.dtype)))
     return _combined("divide", x, y, _core.divide, True)
@@ -301,9 +306,7 @@ def pca_lowrank(x, q=None, center=True, niter=2, name=None):
 
 def coalesce(x, name=None):
     """A COO tensor with its entries in row-major order and each coordinate once."""
-    if not isinstance(x, SparseCooTensor):
-        raise TypeError(f"coalesce: x must be a COO Tensor, got {type(x).__name__}")
-    return x.coalesce()
+    return need_coo("coalesce", x).coalesce()
 
 
 def transpose(x, perm, name=None):

@@ -336,6 +336,12 @@ def need_sparse(who, name, t):
     return t
 
 
+def need_coo(who, x):
+    if not isinstance(need_sparse(who, "x", x), SparseCooTensor):
+        raise NotImplementedError(f"(Unimplemented) {who}: x must be a COO Tensor, got a CSR one: x.to_sparse_coo(2)")
+    return x
+
+
 def coo(t):
     return t.to_sparse_coo() if isinstance(t, SparseCsrTensor) else t
 

@@ -1,5 +1,6 @@
 """rank, and the tests of a tensor's dtype: is_complex, is_floating_point, is_integer."""
 from .. import _core
+from .._errors import need_attribute
 from ._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name, need_tensor
 
 __all__ = ["is_complex", "is_floating_point", "is_integer", "rank"]
@@ -7,6 +8,7 @@ __all__ = ["is_complex", "is_floating_point", "is_integer", "rank"]
 
 def rank(input):
     """The number of axes, as a 0-D int32 tensor."""
+    need_attribute("rank", "shape", input=input)
     return _core.full([], len(need_tensor(input, "rank: input").shape), "int32")
 
 

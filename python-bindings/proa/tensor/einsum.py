@@ -1,5 +1,6 @@
 """paddle.einsum: Einstein summation as transposes and batched matrix products."""
 from .. import _core
+from .._errors import need_attribute
 from ..framework.dims import alike, differ, reshaped, stretches
 from .manipulation import broadcast_shape
 
@@ -108,6 +109,8 @@ def einsum(equation, *operands):
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
+    if not isinstance(equation, str):
+        need_attribute("einsum", "replace", "a string", equation=equation)
     if not operands:
         raise AssertionError("einsum: needs at least one operand")
     labels, out = _parse(equation, operands)

@@ -2,7 +2,7 @@
 take_along_axis. Functions that are one op come from C."""
 from .. import _core
 from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
-from .._errors import of_kind
+from .._errors import need_attribute, of_kind
 from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
                      twin, whole_number)
 
@@ -286,6 +286,7 @@ def scatter_nd(index, updates, shape, name=None):
 
 def select_scatter(x, values, axis, index, name=None):
     """x with values in the place of its slice number index along axis."""
+    need_attribute("select_scatter", "shape", values=values)
     axis = one_axis(axis, len(x.shape), "select_scatter")
     index = index + x.shape[axis] if index < 0 and known(x.shape[axis]) else index
     wanted = x.shape[:axis] + x.shape[axis + 1:]
@@ -296,6 +297,8 @@ def select_scatter(x, values, axis, index, name=None):
 
 
 def _filled(x, mask, value):
+    if not is_number(value):
+        need_attribute("masked_fill", "shape", value=value)
     return _core.where(mask, _core.cast(like(value, x), x.dtype), x)
 
 

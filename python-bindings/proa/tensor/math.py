@@ -1,5 +1,6 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
+from .._errors import need_attribute
 from ..framework.dims import alike, differ, known, reshaped
 from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
 from .attribute import is_complex
@@ -47,6 +48,7 @@ def pow(x, y, name=None):
     if isinstance(y, Tensor):
         return _core.elementwise_pow(x, y)
     if not isinstance(y, (int, float)) and not is_number(y):
+        need_attribute("pow", "dtype", y=y)
         raise TypeError(f"pow: y must be a number or a Tensor, got {type(y).__name__}")
     return _core.pow(x, y)
 
@@ -77,7 +79,11 @@ def outer(x, y, name=None):
     >>> paddle.outer(paddle.to_tensor([1, 2]), paddle.to_tensor([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
-    return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
+    try:
+        return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
+    except Exception:
+        need_attribute("outer", "reshape", x=x, y=y)
+        raise
 
 
 def logaddexp(x, y, name=None):
@@ -108,6 +114,7 @@ def logcumsumexp(x, axis=None, dtype=None, name=None):
 
 def _running(op, x, axis, dtype):
     if axis is None:
+        need_attribute(op, "flatten", x=x)
         x, axis = _core.flatten(x), 0
     if dtype_name(dtype) not in ("int32", "int64"):
         raise TypeError(f"{op}: dtype must be int32 or int64, got {dtype_name(dtype)}")
@@ -148,6 +155,7 @@ def deg2rad(x, name=None):
 
 def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
+    need_attribute("gcd", "shape", x=x, y=y)
     x, y = _core.add(x, _core.full_like(y, 0)), _core.add(y, _core.full_like(x, 0))
     x, y = _core.abs(x), _core.abs(y)
 
@@ -167,6 +175,7 @@ def gcd(x, y, name=None):
 
 def lcm(x, y, name=None):
     """The least common multiple, element by element."""
+    need_attribute("lcm", "shape", x=x, y=y)
     d = gcd(x, y)
     none = _core.equal(d, like(0, d))
     safe = _core.where(none, _core.full_like(d, 1), d)

@@ -1,5 +1,6 @@
 """nonzero, where, sort, bucketize and top_p_sampling."""
 from .. import _core
+from .._errors import need_attribute
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
 __all__ = ["bucketize", "nonzero", "sort", "top_p_sampling", "where", "where_"]
@@ -11,7 +12,11 @@ def nonzero(x, as_tuple=False):
     >>> paddle.nonzero(paddle.to_tensor([0, 5, 6])).tolist()
     [[1], [2]]
     """
-    out = _core.nonzero(x)
+    try:
+        out = _core.nonzero(x)
+    except Exception:
+        need_attribute("nonzero", "shape", x=x)
+        raise
     if not as_tuple:
         return out
     ndim = len(x.shape)

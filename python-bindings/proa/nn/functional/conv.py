@@ -1,13 +1,19 @@
 """Convolutions of 1, 2 and 3 spatial axes and their transposes: argument forms, then one op."""
 from ... import _core
+from ..._errors import need_rank
 from ._args import channel_last, ints
 from ._args import padding as padding_of
 
 
 def _conv(op, who, n, x, weight, bias, stride, padding, dilation, groups, data_format):
-    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who)
-    return op(x, weight, bias, ints(stride, n, who, "stride"), pads, ints(dilation, n, who, "dilation"), groups,
-              data_format, algorithm)
+    last = channel_last(data_format, n, who)
+    try:
+        pads, algorithm = padding_of(padding, n, last, who)
+        return op(x, weight, bias, ints(stride, n, who, "stride"), pads, ints(dilation, n, who, "dilation"), groups,
+                  data_format, algorithm)
+    except Exception:
+        need_rank(who, n + 2, x=x)
+        raise
 
 
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCL", name=None):
@@ -38,17 +44,22 @@ def output_sizes(size, n, who):
 
 def _transposed(op, who, n, x, weight, bias, stride, padding, output_padding, groups, dilation, output_size,
                 data_format):
-    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who)
-    stride = ints(stride, n, who, "stride")
-    extra = () if output_padding == 0 else ints(output_padding, n, who, "output_padding")
-    if output_size is None:
-        size = ()
-    elif extra:
-        raise ValueError(f"{who}: give output_padding or output_size, not both")
-    else:
-        size = output_sizes(output_size, n, who)
-    return op(x, weight, bias, stride, pads, extra, groups, ints(dilation, n, who, "dilation"), size, data_format,
-              algorithm)
+    last = channel_last(data_format, n, who)
+    try:
+        pads, algorithm = padding_of(padding, n, last, who)
+        stride = ints(stride, n, who, "stride")
+        extra = () if output_padding == 0 else ints(output_padding, n, who, "output_padding")
+        if output_size is None:
+            size = ()
+        elif extra:
+            raise ValueError(f"{who}: give output_padding or output_size, not both")
+        else:
+            size = output_sizes(output_size, n, who)
+        return op(x, weight, bias, stride, pads, extra, groups, ints(dilation, n, who, "dilation"), size, data_format,
+                  algorithm)
+    except Exception:
+        need_rank(who, n + 2, x=x, weight=weight)
+        raise
 
 
 def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,

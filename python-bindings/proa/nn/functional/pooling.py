@@ -1,5 +1,6 @@
 """Pooling over 1, 2 and 3 spatial axes, adaptive pooling and unpooling: argument forms, then one op."""
 from ... import _core
+from ..._errors import need_rank
 from ...framework.dims import known
 from ._args import channel_last, ints
 from ._args import padding as padding_of
@@ -34,8 +35,12 @@ def _avg(op, who, n, x, kernel_size, stride, padding, ceil_mode, exclusive, divi
 
 def avg_pool1d(x, kernel_size, stride=None, padding=0, exclusive=True, ceil_mode=False, name=None):
     """The mean of each window of [N, C, L]."""
-    return _avg(_core.avg_pool1d, "avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, exclusive, None,
-                "NCL")
+    try:
+        return _avg(_core.avg_pool1d, "avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, exclusive, None,
+                    "NCL")
+    except Exception:
+        need_rank("avg_pool1d", 3, x=x)
+        raise
 
 
 def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
@@ -72,7 +77,11 @@ def _with_index(n, x, kernel, stride, pads, adaptive):
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, name=None):
     """The largest value of each window of [N, C, L]; return_mask: and where it was."""
-    return _max(_core.max_pool1d, "max_pool1d", 1, x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL")
+    try:
+        return _max(_core.max_pool1d, "max_pool1d", 1, x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL")
+    except Exception:
+        need_rank("max_pool1d", 3, x=x)
+        raise
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
@@ -105,31 +114,34 @@ def adaptive_size(size, n, x, last, who):
     return ints(sizes, n, who, "output_size") if known(*sizes) else sizes
 
 
-def _rank(x, n, who):
-    if x.ndim != n + 2:
-        raise ValueError(f"{who}: x must have {n + 2} axes, got shape {x.shape}")
-
-
 def adaptive_avg_pool1d(x, output_size, name=None):
     """The mean of windows of [N, C, L] placed so that output_size values come out."""
-    _rank(x, 1, "adaptive_avg_pool1d")
+    need_rank("adaptive_avg_pool1d", 3, x=x)
     return _core.adaptive_avg_pool1d(x, ints(output_size, 1, "adaptive_avg_pool1d", "output_size"), "NCL")
 
 
 def adaptive_avg_pool2d(x, output_size, data_format="NCHW", name=None):
     """The mean of windows of images placed so that output_size values come out."""
     last = channel_last(data_format, 2, "adaptive_avg_pool2d")
-    return _core.adaptive_avg_pool2d(x, adaptive_size(output_size, 2, x, last, "adaptive_avg_pool2d"), data_format)
+    try:
+        return _core.adaptive_avg_pool2d(x, adaptive_size(output_size, 2, x, last, "adaptive_avg_pool2d"), data_format)
+    except Exception:
+        need_rank("adaptive_avg_pool2d", 4, least=True, x=x)
+        raise
 
 
 def adaptive_avg_pool3d(x, output_size, data_format="NCDHW", name=None):
     """The mean of windows of volumes placed so that output_size values come out."""
     last = channel_last(data_format, 3, "adaptive_avg_pool3d")
-    return _core.adaptive_avg_pool3d(x, adaptive_size(output_size, 3, x, last, "adaptive_avg_pool3d"), data_format)
+    try:
+        return _core.adaptive_avg_pool3d(x, adaptive_size(output_size, 3, x, last, "adaptive_avg_pool3d"), data_format)
+    except Exception:
+        need_rank("adaptive_avg_pool3d", 5, least=True, x=x)
+        raise
 
 
 def _adaptive_max(op, who, n, x, output_size, return_mask):
-    _rank(x, n, who)
+    need_rank(who, n + 2, x=x)
     size = adaptive_size(output_size, n, x, False, who)
     return _with_index(n, x, size, [1] * n, [0] * n, True) if return_mask else op(x, size, _FORMAT[n])
 

@@ -1,5 +1,6 @@
 """Convolution layers: sizes and padding are brought to the ops' form once, forward is one op."""
 from ... import _core
+from ..._errors import need_rank
 from .. import functional as F
 from ..functional._args import ints
 from ..functional._args import padding as padding_of
@@ -58,8 +59,13 @@ class _ConvNd(Layer):
     def forward(self, x):
         if self._outside is not None:
             x = F.pad(x, self._outside, self._padding_mode, 0.0, self._data_format)
-        return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, self._dilation, self._groups,
-                        self._data_format, self._padding_algorithm)
+        try:
+            return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, self._dilation, self._groups,
+                            self._data_format, self._padding_algorithm)
+        except Exception:
+            if self._dims == 1:  # of images and volumes the op says it
+                need_rank(type(self).__name__, 3, x=x)
+            raise
 
     def extra_repr(self):
         n = self._dims
@@ -80,8 +86,12 @@ class _ConvTransposeNd(_ConvNd):
         size, extra = (), self._extra
         if output_size is not None:
             size, extra = output_sizes(output_size, self._dims, type(self).__name__), ()
-        return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, extra, self._groups,
-                        self._dilation, size, self._data_format, self._padding_algorithm)
+        try:
+            return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, extra, self._groups,
+                            self._dilation, size, self._data_format, self._padding_algorithm)
+        except Exception:
+            need_rank(type(self).__name__, self._dims + 2, x=x)
+            raise
 
 
 class Conv1D(_ConvNd):

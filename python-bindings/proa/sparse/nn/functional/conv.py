@@ -6,7 +6,8 @@ import itertools
 import math
 
 from .... import _core
-from ...tensor import SparseCooTensor
+from ...._errors import need_attribute, need_rank
+from ...tensor import SparseCooTensor, need_coo
 
 
 def _tuple(who, name, value, n):
@@ -17,8 +18,7 @@ def _tuple(who, name, value, n):
 
 
 def _check(who, x, data_format, n):
-    if not isinstance(x, SparseCooTensor):
-        raise TypeError(f"{who}: x must be a COO Tensor, got {type(x).__name__}")
+    need_coo(who, x)
     wanted = "NDHWC" if n == 3 else "NHWC"
     if data_format != wanted:
         raise ValueError(f"{who}: data_format must be {wanted!r}, got {data_format!r}")
@@ -53,6 +53,7 @@ def _points(flat, shape):
 
 def _conv(who, x, weight, bias, stride, padding, dilation, groups, subm, data_format, n):
     import numpy as np
+    need_rank(who, n + 2, x=x)
     _check(who, x, data_format, n)
     if groups != 1:
         raise ValueError(f"{who}: groups must be 1, got {groups}")
@@ -117,6 +118,9 @@ def max_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, data_for
     """The maxima of the points within each window; a point wherever a window holds one."""
     import numpy as np
     who = "max_pool3d"
+    need_attribute(who, "is_sparse_coo", x=x)
+    if not isinstance(x, SparseCooTensor):
+        raise AssertionError(f"{who}: x must be a COO Tensor, got {type(x).__name__}; x.to_sparse_coo(4) makes one")
     _check(who, x, data_format, 3)
     if ceil_mode:
         raise ValueError(f"{who}: ceil_mode must be False")
