@@ -145,9 +145,26 @@ def slower(rows):
             "|---|---|---|"] + [f"| {row[0]}/{row[1]} | {row[2]} | {ratio:.2f} |" for ratio, row in late]
 
 
+def intent_of(row):
+    """The reason of a difference by intent: Proa does more than Paddle, or refuses earlier. None of any other."""
+    mode, mistake, theirs, ours, text = row[1], row[2], row[6], row[7], row[8] if len(row) > 8 else ""
+    if ours == "ok" and "The kernel with key" in text:
+        return "by intent: Proa has kernels of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex)"
+    if ours == "ok" and "The type of data we are trying to retrieve" in text:
+        return "by intent: Proa converts operands of two dtypes, Paddle's kernel refuses them"
+    if theirs == "ok" and mode == "static" and mistake in ("dtype", "rank") and not ours.startswith(("unmade", "crash", "late")):
+        return "by intent: Proa refuses a dtype or rank while the program is built, Paddle leaves it to the run"
+    if theirs == "ok" and mistake in ("keyword", "many") and ours == "TypeError|":
+        return "by intent: Proa refuses an unknown or surplus argument, Paddle ignores it"
+    return None
+
+
 def reason_of(row):
     """Why a bad call ends otherwise than on Paddle, from what both raised."""
     theirs, ours = row[6], row[7]
+    intent = intent_of(row)
+    if intent:
+        return intent
     if ours.startswith("crash"):
         return "Proa ends the process"
     if ours.startswith("unmade"):
@@ -155,7 +172,7 @@ def reason_of(row):
     if ours == "late":
         return "Proa takes longer than the call's four seconds"
     if ours == "ok":
-        return "Proa takes it: a dtype, rank or value that Paddle has no kernel for, or an argument that it does not read"
+        return "Proa takes it: a rank or value that Paddle refuses, or an argument that it does not read"
     if theirs == "ok":
         return "Proa refuses it: Paddle ignores, converts or misreads the argument"
     if theirs.partition("|")[0] in ACCIDENTS:
@@ -179,10 +196,11 @@ def bad_calls(path):
     refused = kinds["same"] + kinds["differ"]
     types = sum(row[5] == "same" or row[6].partition("|")[0] == row[7].partition("|")[0] for row in rows
                 if row[5] in ("same", "differ"))
+    intent = sum(row[5] == "differ" and intent_of(row) is not None for row in rows)
     lines = ["## Bad calls", "",
              f"{len(rows)} calls with one mistake each, of {len({row[0] for row in rows})} public callables. {refused} of them "
              f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
-             f"{share(types, refused)} in type. Both take {kinds['taken']}; real Paddle's process ends or hangs in "
+             f"{share(types, refused)} in type. {intent} differ by intent (below; they count as differences). Both take {kinds['taken']}; real Paddle's process ends or hangs in "
              f"{kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
              "| mistake | refused | agree |", "|---|---|---|"]
     for name, n in sorted(mistakes.items()):

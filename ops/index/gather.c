@@ -8,6 +8,14 @@
 
 #include "ops/index/index.h"
 
+proa_status proa__single_axis(const char *who, const char *arg, int64_t axis, int ndim, int *to)
+{
+    int64_t n = ndim ? ndim : 1;
+    if (axis >= -n && axis < n) return proa__axis(who, arg, axis, ndim, to);
+    return OP_FAIL(who, OUT_OF_RANGE, arg, "is %lld; expected %lld to %lld for a tensor of %d axes",
+                   (long long)axis, (long long)-n, (long long)n - 1, ndim);
+}
+
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index)
 {
     if (index->dtype == PROA_I32 || index->dtype == PROA_I64) return PROA_OK;
@@ -38,7 +46,7 @@ proa_status gather_infer(const proa_gather_args *a, proa_gather_metas *m)
         return OP_FAIL("gather", UNSUPPORTED, "axis",
                        "comes from a variable; in a program it must be a number");
     if (a->x->ndim == 0) return OP_FAIL("gather", INVALID_ARGUMENT, "x", "is 0-D and has nothing to gather");
-    PROA_TRY(proa__axis("gather", "axis", v, a->x->ndim, &axis));
+    PROA_TRY(proa__single_axis("gather", "axis", v, a->x->ndim, &axis));
     if (a->index->ndim > 2 || (a->index->ndim == 2 && a->index->shape[1] >= 0 && a->index->shape[1] != 1))
         return OP_FAIL("gather", INVALID_ARGUMENT, "index", "is %s; expected shape [n], [n, 1] or []",
                        proa__tensor_text(a->index));
@@ -60,7 +68,7 @@ proa_status index_select_infer(const proa_index_select_args *a, proa_index_selec
     PROA_TRY(proa__check_index_dtype("index_select", "index", a->index));
     if (a->x->ndim == 0)
         return OP_FAIL("index_select", INVALID_ARGUMENT, "x", "is 0-D and has nothing to select");
-    PROA_TRY(proa__axis("index_select", "axis", a->axis, a->x->ndim, &axis));
+    PROA_TRY(proa__single_axis("index_select", "axis", a->axis, a->x->ndim, &axis));
     if (a->index->ndim != 1)
         return OP_FAIL("index_select", INVALID_ARGUMENT, "index", "is %s; expected one axis",
                        proa__tensor_text(a->index));

@@ -4,6 +4,9 @@
 
 #include "core/tensor.h"
 
+/* proa__axis for ops that take one axis (indexing, scans, diagonals): OUT_OF_RANGE for another than x
+ * has. Reductions, which take lists of axes, say INVALID_ARGUMENT. */
+proa_status proa__single_axis(const char *who, const char *arg, int64_t axis, int ndim, int *to);
 /* INVALID_ARGUMENT unless index is int32 or int64. */
 proa_status proa__check_index_dtype(const char *who, const char *arg, const proa_tensor *index);
 /* Shape of gather_nd's result for `index` in a tensor of `shape`: leading dims of index, then the axes behind

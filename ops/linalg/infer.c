@@ -1,6 +1,7 @@
 /* Shapes and dtypes of the linear algebra ops. May use core only. */
 #include "ops/linalg/linalg.h"
 
+#include "core/error.h"
 #include "core/run.h"
 #include "ops/ints.h"
 
@@ -114,7 +115,10 @@ proa_status solve_infer(const proa_solve_args *a, proa_solve_metas *m)
 
 proa_status triangular_solve_infer(const proa_triangular_solve_args *a, proa_triangular_solve_metas *m)
 {
-    PROA_TRY(same_dtype("triangular_solve", "y", a->y, a->x));
+    if (a->y->dtype != a->x->dtype) /* x alone selects the kernel */
+        return proa__operand_dtype_fail(proa_find_op("triangular_solve"), "y",
+                                        "is %s; expected the dtype of x, %s", proa__tensor_text(a->y),
+                                        proa_dtype_name((proa_dtype)a->x->dtype));
     return system_meta("triangular_solve", "x", a->x, "y", a->y, &m->out);
 }
 

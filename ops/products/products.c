@@ -1,7 +1,9 @@
 /* Shape inference and gradient rules of cross, kron and renorm. May use core, kernels and ops. */
 #include "ops/products/products.h"
 
+#include "core/error.h"
 #include "core/run.h"
+#include "ops/index/index.h"
 #include "kernels/rowwise.h"
 #include "impl/elementwise.h"
 #include "impl/products.h"
@@ -19,7 +21,7 @@ proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
                            proa__tensor_text(x));
         return PROA_OK;
     }
-    PROA_TRY(proa__axis("cross", "axis", given, x->ndim, axis));
+    PROA_TRY(proa__single_axis("cross", "axis", given, x->ndim, axis));
     if (x->ndim && (x->shape[*axis] == 3 || x->shape[*axis] < 0)) return PROA_OK;
     return OP_FAIL("cross", INVALID_ARGUMENT, "x", "is %s; expected the length 3 along axis %d",
                    proa__tensor_text(x), *axis);
@@ -27,7 +29,9 @@ proa_status proa__cross_axis(const proa_tensor *x, int64_t given, int *axis)
 
 static proa_status same_dtype(const char *who, const proa_tensor *x, const proa_tensor *y)
 {
-    return x->dtype == y->dtype ? PROA_OK : proa__same_dtype(proa_find_op(who), "y", y, x);
+    if (x->dtype == y->dtype) return PROA_OK;
+    return proa__operand_dtype_fail(proa_find_op(who), "y", "is %s; expected x's dtype, %s",
+                                    proa__tensor_text(y), proa_dtype_name((proa_dtype)x->dtype));
 }
 
 proa_status cross_infer(const proa_cross_args *a, proa_cross_metas *m)
@@ -68,7 +72,7 @@ proa_status proa__kron_shape(const char *who, const proa_tensor *x, const proa_t
 proa_status kron_infer(const proa_kron_args *a, proa_kron_metas *m)
 {
     kron_shape s;
-    PROA_TRY(same_dtype("kron", a->x, a->y));
+    PROA_TRY(proa__same_dtype(proa_find_op("kron"), "y", a->y, a->x));
     PROA_TRY(proa__kron_shape("kron", a->x, a->y, &s));
     m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = (int8_t)s.ndim};
     memcpy(m->out.shape, s.out, sizeof s.out);

@@ -1,4 +1,5 @@
 /* Shape inference and rules of cummax, cummin and logcumsumexp. May use core, kernels and ops. */
+#include "ops/index/index.h"
 #include "ops/ints.h"
 #include "kernels/rowwise.h"
 #include "impl/index.h"
@@ -13,7 +14,7 @@ static proa_status extreme_infer(const char *who, const proa_tensor *x, int64_t 
                        proa_dtype_name(dtype));
     *out = *indices = proa_meta_of(x);
     indices->dtype = dtype;
-    return proa__axis(who, "axis", axis, x->ndim, &at);
+    return proa__single_axis(who, "axis", axis, x->ndim, &at);
 }
 
 static proa_tensor *extreme_vjp(proa_tensor *d_out, proa_tensor *indices, proa_tensor *x, int64_t axis)
@@ -43,7 +44,7 @@ proa_status logcumsumexp_infer(const proa_logcumsumexp_args *a, proa_logcumsumex
         m->out.shape[0] = a->x->numel;
         return PROA_OK;
     }
-    return proa__axis("logcumsumexp", "axis", a->axis, a->x->ndim, &axis);
+    return proa__single_axis("logcumsumexp", "axis", a->axis, a->x->ndim, &axis);
 }
 
 proa_status logcumsumexp_vjp(const proa_logcumsumexp_args *a, proa_logcumsumexp_grads *g)

@@ -1,6 +1,7 @@
 /* Shape inference, views and rules of the diagonal ops. May use core and ops. */
 #include "ops/shape/diagonal.h"
 
+#include "ops/index/index.h"
 #include "ops/shape/slice.h"
 #include "ops/wire_like.h"
 #include "impl/create.h"
@@ -11,8 +12,8 @@ proa_status proa__diagonal(const char *who, int ndim, const int64_t *shape, int6
                            int64_t axis2, shape_diagonal *d)
 {
     if (ndim < 2) return OP_FAIL(who, INVALID_ARGUMENT, "x", "has %d axes; a diagonal needs 2 or more", ndim);
-    PROA_TRY(proa__axis(who, "axis1", axis1, ndim, &d->a));
-    PROA_TRY(proa__axis(who, "axis2", axis2, ndim, &d->b));
+    PROA_TRY(proa__single_axis(who, "axis1", axis1, ndim, &d->a));
+    PROA_TRY(proa__single_axis(who, "axis2", axis2, ndim, &d->b));
     if (d->a == d->b)
         return OP_FAIL(who, INVALID_ARGUMENT, "axis2", "is %lld, the same axis as axis1", (long long)axis2);
     d->from_a = offset >= 0 ? 0 : offset == INT64_MIN ? INT64_MAX : -offset;
@@ -143,8 +144,8 @@ proa_status diag_embed_infer(const proa_diag_embed_args *a, proa_diag_embed_meta
     if (x->ndim < 1 || x->ndim == PROA_MAX_DIMS)
         return OP_FAIL("diag_embed", INVALID_ARGUMENT, "input", "has %d axes; expected 1 to %d", x->ndim,
                        PROA_MAX_DIMS - 1);
-    PROA_TRY(proa__axis("diag_embed", "dim1", a->dim1, ndim, &first));
-    PROA_TRY(proa__axis("diag_embed", "dim2", a->dim2, ndim, &second));
+    PROA_TRY(proa__single_axis("diag_embed", "dim1", a->dim1, ndim, &first));
+    PROA_TRY(proa__single_axis("diag_embed", "dim2", a->dim2, ndim, &second));
     if (first == second)
         return OP_FAIL("diag_embed", INVALID_ARGUMENT, "dim2", "is %lld, the same axis as dim1",
                        (long long)a->dim2);

@@ -1,7 +1,7 @@
 """paddle.fft: discrete Fourier transforms. Arguments are checked and arrays cut or padded here; the transforms are the
 ops fft_c2c, fft_r2c and fft_c2r."""
 from . import _core
-from ._errors import of_kind
+from ._errors import need_attribute, of_kind
 from .framework.dims import known
 from .tensor._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name
 
@@ -126,7 +126,8 @@ def _one(who, x, n, axis):
     return None if n is None else [n], [axis]
 
 
-def _two(who, s, axes):
+def _two(who, x, s, axes):
+    need_attribute(who, "ndim", x=x)
     for name, value in (("s", s), ("axes", axes)):
         if value is not None and (not _is_list(value) or len(value) != 2):
             raise ValueError(f"{who}: {name} must have two entries, got {value!r}")
@@ -222,32 +223,32 @@ def ihfftn(x, s=None, axes=None, norm="backward", name=None):
 
 def fft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """fftn along two axes."""
-    return fftn(x, *_two("fft2", s, axes), norm)
+    return fftn(x, *_two("fft2", x, s, axes), norm)
 
 
 def ifft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """ifftn along two axes."""
-    return ifftn(x, *_two("ifft2", s, axes), norm)
+    return ifftn(x, *_two("ifft2", x, s, axes), norm)
 
 
 def rfft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """rfftn along two axes."""
-    return rfftn(x, *_two("rfft2", s, axes), norm)
+    return rfftn(x, *_two("rfft2", x, s, axes), norm)
 
 
 def irfft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """irfftn along two axes."""
-    return irfftn(x, *_two("irfft2", s, axes), norm)
+    return irfftn(x, *_two("irfft2", x, s, axes), norm)
 
 
 def hfft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """hfftn along two axes."""
-    return hfftn(x, *_two("hfft2", s, axes), norm)
+    return hfftn(x, *_two("hfft2", x, s, axes), norm)
 
 
 def ihfft2(x, s=None, axes=(-2, -1), norm="backward", name=None):
     """ihfftn along two axes."""
-    return ihfftn(x, *_two("ihfft2", s, axes), norm)
+    return ihfftn(x, *_two("ihfft2", x, s, axes), norm)
 
 
 # ---- frequencies -----------------------------------------------------------------------------

@@ -175,7 +175,8 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
     for (Py_ssize_t i = 0; i < n; i++)
         if (!fill_one(self, (int)i, values[i], args, arena)) return refuse_arguments(self, n, keywords);
     uint64_t given = ((uint64_t)1 << n) - 1;
-    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, arena)) return false;
+    if (keywords && !fill_keywords(self, values + n, keywords, &given, args, arena))
+        return refuse_arguments(self, n, keywords);
     for (int i = (int)n; i < e->n_params; i++) {
         if (given >> i & 1 || !e->params[i].required) continue;
         PyErr_Format(PyExc_TypeError, "%s: argument %s is missing; the call is %s%s", self->name,

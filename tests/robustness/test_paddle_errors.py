@@ -26,6 +26,7 @@ def refusal(call):
 
 
 X = paddle.ones([2, 3])
+F, D, sparse = paddle.nn.functional, paddle.distribution, paddle.sparse
 
 
 @pytest.mark.parametrize("call, kind, lead", [
@@ -61,13 +62,17 @@ X = paddle.ones([2, 3])
     (lambda: paddle.gather(X, X[0]), ValueError, "(InvalidArgument) gather: index is float32"),
     (lambda: paddle.masked_select(X, X), ValueError, "(InvalidArgument) masked_select: mask is float32"),
     (lambda: paddle.randint(0, 4, [2], "float32"), RuntimeError, "(NotFound) randint: dtype is float32"),
+    (lambda: paddle.argmax(keepdim="yes"), TypeError, "argmax: argument x is missing"),  # before the kind of keepdim
+    # ops that take one axis, against those that reduce axes
+    (lambda: paddle.index_select(X, paddle.to_tensor([0]), axis=7), IndexError, "(OutOfRange) index_select: axis is 7"),
+    (lambda: paddle.cummax(X, axis=-7), IndexError, "(OutOfRange) cummax: axis is -7"),
+    (lambda: paddle.trace(X, axis1=7), IndexError, "(OutOfRange) trace: axis1 is 7"),
 ])
 def test_what_is_raised(call, kind, lead):
     got, text = refusal(call)
     assert got is kind and text.startswith(lead), (got, text)
 
 
-F, D, sparse = paddle.nn.functional, paddle.distribution, paddle.sparse
 IMAGE = paddle.ones([1, 2, 4, 4])
 
 
@@ -98,6 +103,11 @@ IMAGE = paddle.ones([1, 2, 4, 4])
     (lambda: D.Beta(1.0, 2.0).kl_divergence(X), NotImplementedError, "Beta.kl_divergence: "),
     (lambda: D.Normal(0.0, 1.0).sample([1.5]), ValueError, "(InvalidArgument) Normal.sample: shape"),
     (lambda: D.Normal(0.0, 1.0).sample(3), TypeError, "Normal.sample: shape"),
+    (lambda: paddle.fft.fft2(7), AttributeError, "'int' object has no attribute 'ndim': fft2: argument x"),
+    (lambda: sparse.sparse_coo_tensor(X, X), TypeError, "sparse_coo_tensor: indices must be integers, got float32"),
+    (lambda: sparse.pca_lowrank(X), ValueError, "pca_lowrank: x must be a sparse Tensor"),
+    (lambda: paddle.vision.ops.read_file(7), ValueError, "(InvalidArgument) read_file: filename"),
+    (lambda: X.hypot_(7), TypeError, "hypot: y must be a Tensor"),
 ])
 def test_what_python_reads_first(call, kind, lead):
     got, text = refusal(call)
@@ -115,6 +125,15 @@ def test_programs_check_types_in_python():
             for call in (lambda: paddle.masked_select(y, y), lambda: paddle.gather(y, y),
                          lambda: paddle.subtract(x, y), lambda: paddle.randint(0, 4, [2], "float32")):
                 assert refusal(call)[0] is TypeError
+            lod, load = paddle.static.nn, paddle.static.load_inference_model
+            for call, kind, lead in ((lambda: lod.conv2d(y, 2, y), ValueError, "conv2d: input must have 4 dims"),
+                                     (lambda: lod.sequence_slice(y, y, y), TypeError, "sequence_slice: offset must be"),
+                                     (lambda: lod.sequence_pool(y, y), AttributeError, "'Tensor' object has no attribute"),
+                                     (lambda: lod.sequence_pool(y, "max"), ValueError, "(InvalidArgument) sequence_pool"),
+                                     (lambda: load(y, None), ValueError, "load_inference_model: path_prefix must be"),
+                                     (lambda: paddle.rank(7), TypeError, "rank: input must be a Tensor")):
+                got, text = refusal(call)
+                assert got is kind and text.startswith(lead), (got, text)
             # what the run alone knows is no attribute
             kind, text = refusal(lambda: F.leaky_relu(y, y))
             assert kind is ValueError and text.startswith("(InvalidArgument) leaky_relu: "), (kind, text)

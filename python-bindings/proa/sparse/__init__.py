@@ -4,7 +4,7 @@ import math
 
 from .. import _core
 from .._errors import need_attribute
-from ..tensor._tools import Tensor, dtype_name
+from ..tensor._tools import INTEGER, Tensor, dtype_name
 from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_coo, need_sparse,
                      summed)
 
@@ -40,6 +40,11 @@ def _values(values, dtype, stop_gradient):
     return made
 
 
+def _need_ints(who, what, array):
+    if hasattr(array, "dtype") and dtype_name(array.dtype) not in INTEGER:
+        raise TypeError(f"{who}: {what} must be integers, got {dtype_name(array.dtype)}")
+
+
 def sparse_coo_tensor(indices, values, shape=None, dtype=None, place=None, stop_gradient=True):
     """A tensor of values at coordinates indices [sparse dims, n]; shape is by default the smallest that holds them.
 
@@ -47,6 +52,7 @@ def sparse_coo_tensor(indices, values, shape=None, dtype=None, place=None, stop_
     >>> t.to_dense().tolist()
     [[0.0, 2.0], [3.0, 0.0]]
     """
+    _need_ints("sparse_coo_tensor", "indices", indices)
     who, at, values = "sparse_coo_tensor", host(indices), _values(values, dtype, stop_gradient)
     if at.ndim != 2:
         raise ValueError(f"{who}: indices must have two dims, got shape {list(at.shape)}")
@@ -73,6 +79,8 @@ def sparse_csr_tensor(crows, cols, values, shape, dtype=None, place=None, stop_g
     >>> t.to_dense().tolist()
     [[0.0, 2.0], [3.0, 0.0]]
     """
+    _need_ints("sparse_csr_tensor", "crows", crows)
+    _need_ints("sparse_csr_tensor", "cols", cols)
     who, starts, at, values = "sparse_csr_tensor", host(crows), host(cols), _values(values, dtype, stop_gradient)
     shape = [int(n) for n in shape]
     if starts.ndim != 1 or at.ndim != 1 or len(values.shape) != 1:
@@ -298,6 +306,8 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None):
 def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     """paddle.linalg.pca_lowrank of the dense tensor."""
     from ..tensor.linalg import pca_lowrank as dense
+    if isinstance(x, Tensor) and not isinstance(x, SparseTensor):
+        raise ValueError("pca_lowrank: x must be a sparse Tensor, got a dense one; paddle.linalg.pca_lowrank takes it")
     return dense(need_sparse("pca_lowrank", "x", x).to_dense(), q, center, niter)
 
 

@@ -180,6 +180,8 @@ def load_inference_model(path_prefix, executor, **kwargs):
     unknown = set(kwargs) - {"model_filename", "params_filename", "pserver_endpoints"}
     if unknown:
         raise ValueError(f"load_inference_model: unknown options {sorted(unknown)}")
+    if not isinstance(path_prefix, (str, os.PathLike, type(None))):
+        raise ValueError(f"load_inference_model: path_prefix must be a string, got {type(path_prefix).__name__}")
     model, params = _model_bytes(path_prefix, kwargs.get("model_filename"), kwargs.get("params_filename"))
     with mode.eager():
         program = Program(_core.decode(model, params if params is not None else b""))._adopt_parameters()

@@ -123,6 +123,8 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     """
     if not isinstance(shape, (list, tuple)):
         raise TypeError(f"create_global_var: shape must be a list or tuple, got {type(shape).__name__}")
+    if isinstance(value, _core.Tensor) and value.is_symbolic:
+        raise TypeError("create_global_var: value must be a number, got a variable of the program")
     if not mode.by_name():
         made = _core.full(list(shape), value, to_dtype(dtype))
         made.name, made.persistable = name or unique_name.generate("global_var"), persistable

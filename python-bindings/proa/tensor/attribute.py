@@ -1,13 +1,14 @@
 """rank, and the tests of a tensor's dtype: is_complex, is_floating_point, is_integer."""
 from .. import _core
 from .._errors import need_attribute
-from ._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name, need_tensor
+from ._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name, need_tensor, need_variable
 
 __all__ = ["is_complex", "is_floating_point", "is_integer", "rank"]
 
 
 def rank(input):
     """The number of axes, as a 0-D int32 tensor."""
+    need_variable(input, "rank: input")
     need_attribute("rank", "shape", input=input)
     return _core.full([], len(need_tensor(input, "rank: input").shape), "int32")
 

@@ -2,6 +2,7 @@
 import math
 
 from ... import _core
+from ..._errors import need_rank
 from ...framework import unique_name
 from ...framework.dims import known
 from ...framework.param_attr import ParamAttr
@@ -77,7 +78,8 @@ def _conv(kind, n, fn, input, num_filters, filter_size, stride, padding, dilatio
     owner = _owner(kind, name)
     if data_format not in (("NCHW", "NHWC") if n == 2 else ("NCDHW", "NDHWC")):
         raise ValueError(f"{kind}: data_format {data_format!r} is unknown")
-    channels = _need_variable(input, kind).shape[1 if data_format[1] == "C" else -1]
+    need_rank(kind, n + 2, input=_need_variable(input, kind))
+    channels = input.shape[1 if data_format[1] == "C" else -1]
     groups = groups or 1
     if not known(channels) or channels < 1 or channels % groups:
         raise ValueError(f"{kind}: the channels of input, {channels}, must be known and divisible by groups, {groups}")
@@ -118,7 +120,8 @@ def _conv_transpose(kind, n, fn, input, num_filters, output_size, filter_size, p
                     param_attr, bias_attr, act, name, data_format):
     owner = _owner(kind, name)
     last = data_format[1] != "C"
-    shape, groups = _need_variable(input, kind).shape, groups or 1
+    need_rank(kind, n + 2, input=_need_variable(input, kind))
+    shape, groups = input.shape, groups or 1
     kernel = _transposed_kernel(kind, n, shape, output_size, filter_size, padding, stride, dilation, 1 if last else 2)
     channels = shape[-1 if last else 1]
     weight = make_parameter(owner, param_attr, [channels, num_filters // groups, *kernel], input.dtype)

@@ -40,6 +40,8 @@ def sparse_embedding(input, size, padding_idx=None, is_test=False, entry=None, t
     """Rows of a table at the indices in input, [..., 1]. In Paddle the table lies on parameter servers and grows; there are none
     here: it is a parameter of this process of `size` [rows, width], and rows are there from the start, so that entry and
     table_class change nothing."""
+    if not isinstance(input, _core.Tensor) or input.dtype != _core.int64:
+        raise TypeError(f"sparse_embedding: input must be an int64 Variable, got {getattr(input, 'dtype', type(input).__name__)}")
     if table_class not in ("CommonSparseTable", "SSDSparseTable", "MemorySparseTable"):
         raise ValueError("table_class must be in [CommonSparseTable, SSDSparseTable, MemorySparseTable]")
     if not input.ndim or differ(input.shape[-1], 1):

@@ -1,6 +1,7 @@
 """Operators on LoD sequences: rows of several sequences, concatenated in one tensor. Their offsets are variables of
 their own, one a level, fed with the tensor; the functions here read those of inputs and create those of results."""
 from ... import _core
+from ..._errors import need_attribute
 from ...framework import mode, unique_name
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
@@ -26,7 +27,7 @@ def _variable(x, who, what, dtypes=_ALL):
 def _levels(x, who, what="input"):
     levels = _core.variable_lod(x)
     if not levels:
-        raise ValueError(f"{who}: {what} carries no sequences: it must come, through operators that keep rows, from "
+        raise ValueError(f"(InvalidArgument) {who}: {what} carries no sequences: it must come, through operators that keep rows, from "
                          "static.data(..., lod_level=1) or from another sequence operator")
     return levels
 
@@ -64,8 +65,9 @@ def sequence_softmax(input, use_cudnn=False, name=None):
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     """One row a sequence: its average, sum, sqrt (sum over the root of the length), max, last or first row."""
-    levels = _levels(_variable(input, "sequence_pool", "input", _REAL), "sequence_pool")
-    kind = pool_type.upper() if isinstance(pool_type, str) else pool_type
+    _variable(input, "sequence_pool", "input", _REAL)
+    need_attribute("sequence_pool", "upper", "a string", pool_type=pool_type)
+    levels, kind = _levels(input, "sequence_pool"), pool_type.upper()
     if kind not in ("AVERAGE", "SUM", "SQRT", "MAX", "LAST", "FIRST"):
         raise ValueError("sequence_pool: pool_type must be 'average', 'sum', 'sqrt', 'max', 'last' or 'first', got "
                          f"{pool_type!r}")
@@ -93,16 +95,20 @@ def sequence_last_step(input):
 
 def sequence_slice(input, offset, length, name=None):
     """Of each sequence the length[i] rows from row offset[i] of it on."""
+    _variable(input, "sequence_slice", "input")
+    for what, x in (("offset", offset), ("length", length)):
+        _variable(x, "sequence_slice", what, ("int32", "int64"))
     offsets = offsets_of(input, "sequence_slice")
     return _with(*_core.sequence_slice(input, offset, length, offsets))
 
 
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Sequence i of x (or row i, if x has no sequences) as often as sequence i of level ref_level of y has parts."""
+    _variable(x, "sequence_expand", "x")
     levels = _levels(_variable(y, "sequence_expand", "y"), "sequence_expand", "y")
     if not -1 <= ref_level < len(levels):
         raise ValueError(f"sequence_expand: ref_level must be from -1 to {len(levels) - 1}, got {ref_level}")
-    own = _core.variable_lod(_variable(x, "sequence_expand", "x"))
+    own = _core.variable_lod(x)
     out, offsets = _core.sequence_expand(x, y, own[-1] if own else None, levels[ref_level], ref_level)
     return _with(out, offsets) if own else out
 
@@ -116,8 +122,9 @@ def sequence_expand_as(x, y, name=None):
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """(padded, lengths): the sequences as rows of one tensor, pad_value behind their ends up to the longest or maxlen."""
-    offsets = offsets_of(x, "sequence_pad", "x")
+    _variable(x, "sequence_pad", "x")
     _variable(pad_value, "sequence_pad", "pad_value")
+    offsets = offsets_of(x, "sequence_pad", "x")
     return tuple(_core.sequence_pad(x, pad_value, offsets, -1 if maxlen is None else maxlen))
 
 
@@ -135,8 +142,9 @@ def sequence_reshape(input, new_dim):
 def sequence_scatter(input, index, updates, name=None):
     """input, with each update added to the row of its sequence, at the column that index names."""
     _variable(input, "sequence_scatter", "input")
+    _variable(updates, "sequence_scatter", "updates")
     offsets = offsets_of(index, "sequence_scatter", "index", ("int32", "int64"))
-    return _core.sequence_scatter(input, index, _variable(updates, "sequence_scatter", "updates"), offsets)
+    return _core.sequence_scatter(input, index, updates, offsets)
 
 
 def sequence_enumerate(input, win_size, pad_value=0, name=None):

@@ -1,10 +1,15 @@
 """read_file and decode_jpeg: a file's bytes as a uint8 tensor, and a JPEG's bytes as an image (by PIL)."""
+import os
+
 from ... import _core
+from ..._errors import of_kind
 
 
 def read_file(filename, name=None):
     """The file's bytes, uint8 [n]."""
     import numpy as np
+    if not isinstance(filename, (str, os.PathLike)):
+        raise of_kind(f"read_file: filename must be a string, got {type(filename).__name__}")
     with open(filename, "rb") as f:
         return _core.to_tensor(np.frombuffer(f.read(), "uint8").copy())
 
