@@ -234,6 +234,22 @@ static proa_status add_deferred(proa_storage *s)
     return PROA_OK;
 }
 
+proa_tensor *proa__deferred_once(proa_tensor *t)
+{
+    if (!(t->flags & PROA_T_BLOCKED) || proa__format(t) || proa__data_now(t)) return t;
+    proa_meta meta = proa_meta_of(t);
+    PROA__ON_CPU;
+    proa_tensor *copy = proa__tensor_new(&meta);
+    if (!copy) return NULL;
+    pthread_mutex_lock(&reading);
+    const deferred *d = t->storage->data ? NULL : deferred_of(t);
+    proa_status status = d ? d->source.read(d->source.context, copy->data, t->storage->bytes) : PROA_OK;
+    pthread_mutex_unlock(&reading);
+    if (d && status == PROA_OK) return copy;
+    proa_drop(copy);
+    return status == PROA_OK ? t : NULL;
+}
+
 bool proa__deferred_is(const proa_tensor *t, const void *context)
 {
     const deferred *d = deferred_of(t);

@@ -85,6 +85,10 @@ proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferre
  * unless another handle shares them or their address was handed out; *gone: they were freed. No other thread
  * may use t meanwhile. A tensor that is not deferred is left alone, and *gone is false. */
 proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
+/* The elements of t for one use: t itself or, if they are deferred and were not read yet, a new tensor that
+ * they are read into while t stays unread. For those who make something else of t, which then needs no
+ * memory for its elements. NULL on error. */
+proa_tensor *proa__deferred_once(proa_tensor *t);
 /* True if t's storage is deferred, with this context as its source. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);
 /* Records that the source has changed and that the elements read for t are the changed ones. A backward that

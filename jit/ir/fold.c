@@ -1,12 +1,14 @@
 /* Constant folding: replays a program, runs at once the ops that depend on constants only, and stores their
- * results as persistables. May use core and ops. */
+ * results as persistables. May use core, kernels and ops. */
 #include "program.h"
 
+#include "core/blocked.h"
 #include "core/copy.h"
 #include "core/group.h"
 #include "core/internal.h"
 #include "core/run.h"
 #include "core/args_visit.h"
+#include "kernels/page_release.h"
 
 /* A folded result may be larger than its inputs by this many bytes (64 KiB), so that folding does not inflate
  * a model. */
@@ -87,8 +89,55 @@ static proa_status note_constant(proa_tensor **slot, const proa_field *f, int64_
     folding *fold = context;
     (void)f, (void)index;
     if (proa__slot_empty(*slot)) return PROA_OK;
-    *slot = proa__contiguous(*slot); /* not a view, so that plans read it without a copy */
+    *slot = proa_return(proa__contiguous(*slot)); /* not a view, so that plans read it without a copy */
     return *slot ? proa__hash_map_put(&fold->constant, *slot, *slot) : proa_error();
+}
+
+void proa__constant_was_read(const proa_tensor *t)
+{
+    if (t->data && !(t->flags & PROA_T_DEVICE)) proa__release_pages(t->data, (size_t)bytes_of(t));
+}
+
+/* A slot of `args` itself, whose owner has another copy; lists are shared with that copy. */
+static bool is_own(const proa_tensor *t, const proa_field *f)
+{
+    return !proa__makes_list(f) && !proa__slot_empty(t);
+}
+
+static proa_status read_once(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    (void)index, (void)context;
+    if (is_own(*slot, f)) *slot = proa__deferred_once(*slot);
+    return proa_error();
+}
+
+static proa_status was_read(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    (void)index, (void)context;
+    if (is_own(*slot, f)) proa__constant_was_read(*slot);
+    return PROA_OK;
+}
+
+/* Views share the memory of what they read, and lists of outputs are the scope's. */
+static bool keeps_scope(const proa_op *op)
+{
+    bool keeps = op->view;
+    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) keeps |= proa__makes_list(&op->fields[i]);
+    return keeps;
+}
+
+/* Runs an op on constants, whose elements then leave memory if nobody else has asked for them. */
+static proa_status run_now(folding *fold, const proa_op *op, void *args)
+{
+    if (keeps_scope(op)) {
+        PROA_TRY(proa_call_from(PROA_DOOR_WATCH, op, args));
+        return proa__args_visit(op, args, PROA_OUT, note_constant, fold);
+    }
+    PROA_SCOPED;
+    PROA_TRY(proa__args_visit(op, args, PROA_IN, read_once, NULL));
+    PROA_TRY(proa_call_from(PROA_DOOR_WATCH, op, args));
+    PROA_TRY(proa__args_visit(op, args, PROA_IN, was_read, NULL));
+    return proa__args_visit(op, args, PROA_OUT, note_constant, fold);
 }
 
 static proa_status fold_op(proa_block *block, const proa_instr *instr, void *args, void *context)
@@ -106,9 +155,9 @@ static proa_status fold_op(proa_block *block, const proa_instr *instr, void *arg
     if (fold->possible) PROA_TRY(size_outputs(fold, op, args));
     if (!fold->possible) return proa_call_from(PROA_DOOR_CAPTURE, op, args);
     proa_block *was = proa__capture_into(NULL);
-    proa_status status = proa_call_from(PROA_DOOR_WATCH, op, args);
+    proa_status status = run_now(fold, op, args);
     proa__capture_into(was);
-    return status == PROA_OK ? proa__args_visit(op, args, PROA_OUT, note_constant, fold) : status;
+    return status;
 }
 
 proa_status proa__program_fold(proa_program *p, bool frozen)

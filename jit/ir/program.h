@@ -145,6 +145,9 @@ proa_status proa__program_prune(proa_program *p, bool keep_writes);
 /* Runs ops on constants at once: ops without inputs, and, with `frozen` (no persistable will change any
  * more), ops on persistables alone. Results become persistable variables. */
 proa_status proa__program_fold(proa_program *p, bool frozen);
+/* Tells that a constant's elements were read, most likely for the last time: its pages leave memory if they
+ * are those of a mapped file. */
+void proa__constant_was_read(const proa_tensor *t);
 
 /* A transform replays a program: every op is sent, in order and through the doors, into a fresh block that
  * replaces the old one; variables keep name and identity. The hook `op` (NULL: replay the op unchanged) gets

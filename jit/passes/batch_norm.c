@@ -1,10 +1,10 @@
 /* Batch normalization with fixed statistics is x · s + t for each channel. Behind a convolution or linear
  * layer with constant weights it is folded into the weights; elsewhere it becomes a product and a sum, which
- * other passes fuse. May use core, kernels and ops. */
+ * other passes fuse. May use core and ops. */
 #include "edit.h"
 
+#include "core/blocked.h"
 #include "core/internal.h"
-#include "kernels/page_release.h"
 #include "ops/windows.h"
 #include "impl/conv.h"
 #include "impl/elementwise.h"
@@ -99,13 +99,14 @@ static proa_status scale_weights(folding *f, proa_instr *maker, int axis, proa_t
     proa_tensor **bias = proa_field_tensor(&maker->op->fields[2], maker->args);
     proa_tensor *w = constant(f, *weight), *old = constant(f, *bias);
     proa_dtype dtype = (proa_dtype)w->dtype;
-    proa_tensor *fresh = narrow(b, proa_multiply(wide(w), along(s, axis, w->ndim)), dtype);
+    proa_tensor *read = proa__deferred_once(w);
+    if (!read) return proa_error();
+    proa_tensor *fresh = narrow(b, proa_multiply(wide(read), along(s, axis, w->ndim)), dtype);
     proa_tensor *shift = narrow(b, old ? proa_add(proa_multiply(wide(old), s), t) : t, dtype);
     if (!fresh || !shift) return proa_error();
     proa__slot_set(weight, fresh);
     proa__slot_set(bias, shift);
-    if (w->data && !(w->flags & PROA_T_DEVICE))
-        proa__release_pages(w->data, (size_t)w->numel * proa_dtype_size(dtype));
+    proa__constant_was_read(w);
     return PROA_OK;
 }
 

@@ -198,5 +198,6 @@ proa_status proa__pass_int8(proa_block *b, const proa__pass_context *context)
     proa__free(p.positive);
     proa__free(p.first_wanted);
     proa__free(p.wanted);
-    return status;
+    /* without the quantizers of weights, which `fold` would run */
+    return status == PROA_OK && b->parent < 0 ? proa__program_prune(b->program, true) : status;
 }

@@ -2,6 +2,7 @@
  * and ops. */
 #include "int8.h"
 
+#include "core/blocked.h"
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"
@@ -29,19 +30,24 @@ static int64_t low_of(int64_t round_type) { return round_type == 0 ? -128 : -127
 
 proa_tensor *proa__int8_integers(proa_tensor *t)
 {
-    if (t->dtype == PROA_I8) return t;
-    const float *v = t->dtype == PROA_F32 ? proa__constant_data(t) : NULL;
+    if (t->dtype != PROA_F32) return t->dtype == PROA_I8 ? t : NULL;
+    PROA_SCOPED; /* frees the floats at once */
+    proa_tensor *read = proa__deferred_once(t);
+    const float *v = read ? proa__constant_data(read) : NULL;
     if (!v) return NULL;
     for (int64_t i = 0; i < t->numel; i++)
         if (!(v[i] >= -128 && v[i] <= 127 && v[i] == (float)(int)v[i])) return NULL;
-    return proa_cast(t, PROA_I8);
+    proa_tensor *integers = proa_return(proa_cast(read, PROA_I8));
+    proa__constant_was_read(t);
+    return integers;
 }
 
 static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor *integers,
                               proa_tensor *largest, int64_t axis, bool as_floats)
 {
-    proa_tensor *weight = integers ? proa__int8_integers(integers) : NULL;
+    proa_tensor *weight = integers ? proa_return(proa__int8_integers(integers)) : NULL;
     PROA_TRY(proa_error());
+    proa_return(largest);
     if (!weight || (largest && largest->dtype != PROA_F32)) return PROA_OK;
     set(p, out,
         &(grid){.kind = GRID_WEIGHT,
@@ -53,14 +59,15 @@ static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor 
 }
 
 /* Weight quantizers with one scale for the tensor. */
-#define WEIGHT_OF_ONE(op_name, floats)                                                              \
-    static proa_status op_name##_grid(int8_pass *p, const proa_##op_name##_args *a)                 \
-    {                                                                                               \
-        proa_tensor *x = proa__int8_constant(p, a->x);                                              \
-        if (!x || a->bit_length != 8) return PROA_OK;                                               \
-        proa_fake_quantize_abs_max_result q =                                                       \
-            proa_fake_quantize_abs_max(x, .round_type = a->round_type ? a->round_type : PROA_ZERO); \
-        return proa_error() ? proa_error() : set_weight(p, a->out, q.out, q.out_scale, 0, floats);  \
+#define WEIGHT_OF_ONE(op_name, floats)                                                             \
+    static proa_status op_name##_grid(int8_pass *p, const proa_##op_name##_args *a)                \
+    {                                                                                              \
+        proa_tensor *x = proa__int8_constant(p, a->x);                                             \
+        if (!x || a->bit_length != 8) return PROA_OK;                                              \
+        proa_fake_quantize_abs_max_result q = proa_fake_quantize_abs_max(                          \
+            proa__deferred_once(x), .round_type = a->round_type ? a->round_type : PROA_ZERO);      \
+        proa__constant_was_read(x);                                                                \
+        return proa_error() ? proa_error() : set_weight(p, a->out, q.out, q.out_scale, 0, floats); \
     }
 WEIGHT_OF_ONE(fake_quantize_abs_max, true)
 WEIGHT_OF_ONE(fake_quantize_dequantize_abs_max, false)
@@ -71,10 +78,11 @@ static proa_status by_channel(int8_pass *p, proa_tensor *slot, proa_tensor *give
     proa_tensor *x = proa__int8_constant(p, slot);
     proa_tensor *scale = given ? proa__int8_constant(p, given) : PROA_NONE;
     if (!x || !scale || bits != 8) return PROA_OK;
-    proa_fake_channel_wise_quantize_abs_max_result q =
-        proa_fake_channel_wise_quantize_abs_max(x, scale, .round_type = round_type ? round_type : PROA_ZERO,
-                                                .quant_axis = axis, .is_test = given != NULL);
+    proa_fake_channel_wise_quantize_abs_max_result q = proa_fake_channel_wise_quantize_abs_max(
+        proa__deferred_once(x), scale, .round_type = round_type ? round_type : PROA_ZERO, .quant_axis = axis,
+        .is_test = given != NULL);
     PROA_TRY(proa_error());
+    proa__constant_was_read(x);
     return set_weight(p, out, q.out, given ? scale : q.out_scale, axis, floats);
 }
 
@@ -111,8 +119,9 @@ static proa_status quantize_linear_grid(int8_pass *p, const proa_quantize_linear
         if (scale->numel == 1) set_activation(p, a->x, a->scale, a->y, a->round_type, true);
         return PROA_OK;
     }
-    proa_tensor *y = proa_quantize_linear(x, scale, PROA_NONE, PROA_NONE, PROA_NONE,
+    proa_tensor *y = proa_quantize_linear(proa__deferred_once(x), scale, PROA_NONE, PROA_NONE, PROA_NONE,
                                           .quant_axis = a->quant_axis, .round_type = a->round_type);
+    proa__constant_was_read(x);
     return set_weight(p, a->y, y, scale, a->quant_axis, true);
 }
 
@@ -142,7 +151,7 @@ static proa_status dequantized_grid(int8_pass *p, proa_tensor *slot, proa_tensor
     return x && largest ? set_weight(p, out, x, largest, axis, false) : PROA_OK;
 }
 
-proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr)
+static proa_status note_grid(int8_pass *p, const proa_instr *instr)
 {
     const void *args = instr->args;
     if (proa__is_op(instr, "fake_quantize_dequantize_moving_average_abs_max")) {
@@ -175,4 +184,10 @@ proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr)
         if (a->max_range == INT8_RANGE) return dequantized_grid(p, a->x, a->scale, a->out, 0);
     }
     return PROA_OK;
+}
+
+proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr)
+{
+    PROA_SCOPED; /* frees the floats of a weight, and what was made of them, at once */
+    return note_grid(p, instr);
 }
