@@ -76,6 +76,8 @@ static void settings(const std::string &prefix)
     config.EnableTensorRtOSS();
     config.EnableTensorRtDLA(0);
     config.SetTRTDynamicShapeInfo({{"x", {1, 3}}}, {{"x", {8, 3}}}, {{"x", {4, 3}}});
+    paddle_infer::experimental::InternalUtils::SetTransformerPosid(&config, "x");
+    paddle_infer::experimental::InternalUtils::SetTransformerMaskid(&config, "x");
     config.CollectShapeRangeInfo("shapes");
     config.EnableTunedTensorRtDynamicShape("ranges", false);
     CHECK(config.tensorrt_oss_enabled() && config.tensorrt_dla_enabled());

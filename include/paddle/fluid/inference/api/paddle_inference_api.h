@@ -836,6 +836,20 @@ class PredictorPool
 };
 
 } // namespace services
+
+namespace experimental
+{
+
+/* Names the inputs that TensorRT's variable-length attention would read. There is no TensorRT: without
+ * effect. */
+class InternalUtils
+{
+  public:
+    static void SetTransformerPosid(Config *, const std::string &) {}
+    static void SetTransformerMaskid(Config *, const std::string &) {}
+};
+
+} // namespace experimental
 } // namespace paddle_infer
 
 namespace paddle
