@@ -21,7 +21,7 @@ os.environ.setdefault("FLAGS_cuda_cache", "0")  # tests leave nothing in the use
 import oracle
 
 NEEDS_PADDLE = pytest.mark.skipif(not oracle.PYTHON.exists(), reason="real Paddle is not installed: tools/bootstrap --oracle")
-LONGEST = ("test_quantize_digits.py", "[training_vision]", "[fleet_roles]", "test_every_family_runs", "test_two_hosts")
+LONGEST = ("test_every_family_runs", "[training_vision]", "test_quantize_digits.py", "test_two_hosts")
 WRONG = ("damage", "refuse", "bad", "adversarial", "wrong", "unknown")  # tests that write what nothing should load
 
 
@@ -46,8 +46,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest tests come first, so that no worker waits for them at the end."""
-    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+    """The longest tests come first, the longest of all at the head, so that no worker waits for them at the end."""
+    items.sort(key=lambda item: next((i for i, name in enumerate(LONGEST) if name in item.nodeid), len(LONGEST)))
 
 
 def pytest_sessionfinish(session):

@@ -3,6 +3,7 @@ both sides, and know digits as well as the nets in float."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import oracle
-from conftest import NEEDS_PADDLE
+from conftest import NEEDS_PADDLE, once
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -27,8 +28,18 @@ def run(side, what, folder):
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 
+@pytest.fixture(scope="session")
+def nets(tmp_path_factory):
+    """The weights of all nets in float: both sides quantize the same ones."""
+    def make(out):
+        out.mkdir()
+        run("proa", "train", out)
+    return once(tmp_path_factory, "digit-nets", make) / "nets.npz"
+
+
 @pytest.mark.parametrize("maker, reader", [("proa", "paddle"), ("paddle", "proa")])
-def test_both_ways(tmp_path, maker, reader):
+def test_both_ways(tmp_path, nets, maker, reader):
+    shutil.copy(nets, tmp_path)
     run(maker, "make", tmp_path)
     run(reader, "predict", tmp_path)
     made, read = np.load(tmp_path / "make.npz"), np.load(tmp_path / "predict.npz")
