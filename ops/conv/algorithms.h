@@ -96,8 +96,8 @@ CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, co
     return cost < 1 ? PROA_OK : proa__conv_dear(cost);
 }
 
-/* <kernel>_prepare for an op of two dims that is not fused; keep(problem, state) makes the kernel's state. */
-#define CONV_PREPARE(kernel, op, x_side, w_side, y_side, keep)                    \
+/* A kernel of an op of two dims that is not fused: its prepare asks the list, then keep(problem, state). */
+#define CONV_KERNEL(kernel, op, x_side, w_side, y_side, keep, release, format)    \
     static proa_status kernel##_prepare(const void *args, void **state)           \
     {                                                                             \
         const proa_##op##_args *a = args;                                         \
@@ -105,12 +105,14 @@ CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, co
         *state = NULL;                                                            \
         PROA_TRY(conv_ask(CONV_ALGORITHM_##kernel, &CONV_PARAMS(a, 2, #op), &p)); \
         return keep(&p, state);                                                   \
-    }
-#define CONV_PREPARE_FORWARD(kernel, keep) CONV_PREPARE(kernel, conv2d, a->x, a->weight, a->out, keep)
-#define CONV_PREPARE_DATA(kernel, keep) \
-    CONV_PREPARE(kernel, conv2d_grad_input, a->d_x, a->weight, a->d_out, keep)
-#define CONV_PREPARE_WEIGHTS(kernel, keep) \
-    CONV_PREPARE(kernel, conv2d_grad_filter, a->x, a->d_weight, a->d_out, keep)
+    }                                                                             \
+    PROA_KERNEL_BLOCKED(kernel, op, kernel##_prepare, release, format)
+#define CONV_KERNEL_FORWARD(kernel, keep, release, format) \
+    CONV_KERNEL(kernel, conv2d, a->x, a->weight, a->out, keep, release, format)
+#define CONV_KERNEL_DATA(kernel, keep, release, format) \
+    CONV_KERNEL(kernel, conv2d_grad_input, a->d_x, a->weight, a->d_out, keep, release, format)
+#define CONV_KERNEL_WEIGHTS(kernel, keep, release, format) \
+    CONV_KERNEL(kernel, conv2d_grad_filter, a->x, a->d_weight, a->d_out, keep, release, format)
 
 /* The problem of a fused convolution, from its args. */
 #define CONV_FUSED_PROBLEM(a)                                                         \
@@ -119,10 +121,14 @@ CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, co
                              (a)->out->shape[0] == (a)->x->shape[0],                  \
                     .constant = (a)->constant_weight})
 
-CONV_FN proa_status conv_keep_nothing(const conv_problem *p, void **state)
+/* keep and release of a kernel whose state is the geometry. */
+CONV_FN proa_status conv_keep_geometry(const conv_problem *p, void **state)
 {
-    (void)p, (void)state;
+    conv_geometry *g = *state = proa__alloc(sizeof *g);
+    if (!g) return proa_error();
+    *g = p->g;
     return PROA_OK;
 }
+CONV_FN void conv_drop_geometry(void *state) { proa__free(state); }
 
 #endif

@@ -258,7 +258,7 @@ static inline const float *depthwise_taps(packed_state *s, const proa_tensor *we
     int64_t channels = g->out_channels, taps = g->kernel[1] * g->kernel[2];
     if (packed_is_of(s, weight)) return s->data;
     float *to = packed_renew(s, weight, taps * channels);
-    const float *from = (const float *)(void *)weight->data;
+    const float *from = conv_floats(weight);
     for (int64_t c = 0; c < channels && to; c++)
         for (int64_t t = 0; t < taps; t++) to[t * channels + c] = from[c * taps + t];
     return to;
@@ -280,8 +280,8 @@ static inline proa_status depthwise_run(const proa_conv2d_fused_args *a, const c
                                         packed_state *s)
 {
     enum { MIN = 1 << 15 }; /* multiply-adds that are worth a thread */
-    depthwise w = {.x = (const float *)(void *)a->x->data,
-                   .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+    depthwise w = {.x = conv_floats(a->x),
+                   .bias = conv_floats(a->bias),
                    .taps = depthwise_taps(s, a->weight, g),
                    .out = (float *)(void *)a->out->data,
                    .tail = PROA__EPILOGUE(a)};

@@ -79,6 +79,12 @@ static inline bool conv_all_are(const int64_t *sizes, int64_t value)
     return sizes[1] == value && sizes[2] == value;
 }
 
+/* A float32 operand's elements; NULL where an optional one is absent. */
+static inline const float *conv_floats(const proa_tensor *t)
+{
+    return proa__absent(t) ? NULL : (const float *)(const void *)t->data;
+}
+
 static inline int64_t conv_pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
 /* Number of tiles of side × side outputs over all images. */

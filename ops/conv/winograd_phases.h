@@ -89,16 +89,7 @@ static inline void phases_transform(const winograd *w, int64_t tile, int64_t row
     winograd_input(&winograd_phases, d, 0, PHASES_SIDE, v + row * w->ld, w->from_step);
 }
 
-static const winograd_kind winograd_phases_kind = {.side = 3,
-                                                   .taps = PHASES_TAPS * PHASES_TAPS,
-                                                   .phases = 4,
-                                                   .chunk_bytes = 256 << 10,
-                                                   .piece = PACKED_LANES,
-                                                   .tap = phases_tap,
-                                                   .filter = phases_filter,
-                                                   .transform = phases_transform,
-                                                   .results = phases_results,
-                                                   WINOGRAD_SUM_EACH_POINT(PHASES_POINTS)};
+WINOGRAD_KIND(phases, 4, phases_tap, 256 << 10, PACKED_LANES);
 #else
 static const winograd_kind winograd_phases_kind; /* never chosen: it needs AVX-512 */
 #endif

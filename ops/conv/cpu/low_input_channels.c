@@ -1,7 +1,8 @@
 /* Gradients of float32 convolutions over NCHW images with so few input channels that blocks of 16 would be
  * mostly zeros. Dgrad uses vectors of 16 images over the (input, output) pixel pairs that a filter tap
- * connects; wgrad uses vectors of 16 output channels, a few rows of taps at a time. May use core, kernels and
- * ops. */
+ * connects; wgrad uses vectors of 16 output channels, a few rows of taps at a time. Measured on LeNet's
+ * second convolution (6 to 16 channels, 5×5, 14×14, 64 images): LeNet's training step takes 0.76 of its time
+ * with oneDNN's kernels. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
@@ -106,25 +107,23 @@ static inline __attribute__((always_inline)) void sum_place(const low_input_job 
         for (int v = 0; v < vs; v++) ((lane *)(void *)to)[c * 2 + v] = sum[c][v];
 }
 
-#define SUM_PLACE(n)                                             \
-    case n:                                                      \
-        if (vs > 1) sum_place(j, n, 2, vector, y, x, first, to); \
-        else sum_place(j, n, 1, vector, y, x, first, to);        \
-        return;
+/* One case for each count that a tile is compiled for. */
+#define CASES_3(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
+#define CASES_5(X, ...) CASES_3(X, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
+#define CASES_8(X, ...) CASES_5(X, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
+
+#define SUM_PLACE(n, vs) \
+    case n: sum_place(j, n, vs, vector, y, x, first, to); break;
 
 static void sum_any(const low_input_job *j, int64_t n, int64_t vs, int64_t vector, int64_t y, int64_t x,
                     int64_t first, float *to)
 {
-    switch (n) {
-        SUM_PLACE(1)
-        SUM_PLACE(2)
-        SUM_PLACE(3)
-        SUM_PLACE(4)
-        SUM_PLACE(5)
-        SUM_PLACE(6)
-        SUM_PLACE(7)
-    default: SUM_PLACE(8)
-    }
+    if (vs > 1) switch (n) {
+            CASES_8(SUM_PLACE, 2)
+        }
+    else switch (n) {
+            CASES_8(SUM_PLACE, 1)
+        }
 }
 
 /* Stores `count` pixels of a row, given as [pixel][channel][two vectors]. */
@@ -256,34 +255,20 @@ static inline __attribute__((always_inline)) void sum_rows(const low_input_job *
 }
 
 #define SUM_ROWS(n, taps) \
-    case n: sum_rows(j, n, taps, x, shift, d, to); return;
+    case n: sum_rows(j, n, taps, x, shift, d, to); break;
 
 static void sum_rows_any(const low_input_job *j, int64_t n, const float *x, const int64_t *shift,
                          const float *d, lane *to)
 {
-    int64_t taps = j->g.kernel[2];
-    if (taps == 3) switch (n) {
-            SUM_ROWS(1, 3)
-            SUM_ROWS(2, 3)
-            SUM_ROWS(3, 3)
-            SUM_ROWS(4, 3)
-            SUM_ROWS(5, 3)
-            SUM_ROWS(6, 3)
-            SUM_ROWS(7, 3)
-        default: SUM_ROWS(8, 3)
+    if (j->g.kernel[2] == 3) switch (n) {
+            CASES_8(SUM_ROWS, 3)
         }
-    if (taps == 5) switch (n) {
-            SUM_ROWS(1, 5)
-            SUM_ROWS(2, 5)
-            SUM_ROWS(3, 5)
-            SUM_ROWS(4, 5)
-        default: SUM_ROWS(5, 5)
+    else if (j->g.kernel[2] == 5) switch (n) {
+            CASES_5(SUM_ROWS, 5)
         }
-    switch (n) {
-        SUM_ROWS(1, 7)
-        SUM_ROWS(2, 7)
-    default: SUM_ROWS(3, 7)
-    }
+    else switch (n) {
+            CASES_3(SUM_ROWS, 7)
+        }
 }
 
 /* Adds one image to a chunk's sums: pads x and blocks d_out. */
@@ -363,25 +348,22 @@ static int stays_plain(const void *args, const void *state)
     return 0;
 }
 
-CONV_PREPARE_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_nothing)
-CONV_PREPARE_WEIGHTS(conv2d_grad_filter_low_input_channels_avx512_cpu, conv_keep_nothing)
-
-PROA_KERNEL_BLOCKED(conv2d_grad_input_low_input_channels_avx512_cpu, conv2d_grad_input,
-                    conv2d_grad_input_low_input_channels_avx512_cpu_prepare, NULL, stays_plain)
+CONV_KERNEL_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+                 stays_plain)
 {
-    low_input_job j = {.weight = (const float *)(const void *)a->weight->data,
+    low_input_job j = {.g = *(const conv_geometry *)run->state,
+                       .weight = conv_floats(a->weight),
                        .result = (float *)(void *)a->d_x->data};
-    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_input"), &j.g));
     look_at_d(&j, a->d_out);
     return run_input(&j);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_low_input_channels_avx512_cpu, conv2d_grad_filter,
-                    conv2d_grad_filter_low_input_channels_avx512_cpu_prepare, NULL, stays_plain)
+CONV_KERNEL_WEIGHTS(conv2d_grad_filter_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+                    stays_plain)
 {
-    low_input_job j = {.x = (const float *)(const void *)a->x->data,
+    low_input_job j = {.g = *(const conv_geometry *)run->state,
+                       .x = conv_floats(a->x),
                        .result = (float *)(void *)a->d_weight->data};
-    PROA_TRY(proa__conv_geometry(&CONV_PARAMS(a, 2, "conv2d_grad_filter"), &j.g));
     look_at_d(&j, a->d_out);
     return run_filter(&j);
 }

@@ -11,13 +11,13 @@ static proa_status run_pointwise(const proa_conv2d_fused_args *a, const conv_geo
 {
     int64_t k = g->in_channels, n = g->out_channels, line = g->in[2] * k;
     bool dense = g->stride[1] == 1 && g->stride[2] == 1;
-    packed_product w = {.a = {(const float *)(void *)a->x->data, k, 0, 0, 0, 0},
+    packed_product w = {.a = {conv_floats(a->x), k, 0, 0, 0, 0},
                         .b = packed_operand(s, a->weight, (gemm_strides){1, k}, k, n),
                         .c = (float *)(void *)a->out->data,
                         .m = g->batch * g->out[1] * g->out[2],
                         .n = n,
                         .k = k,
-                        .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+                        .bias = conv_floats(a->bias),
                         .tail = PROA__EPILOGUE(a)};
     w.residual = packed_residual(&w.tail);
     if (!dense) {
@@ -36,30 +36,29 @@ typedef struct frozen_filter {
     float *points;
 } frozen_filter;
 
-/* Transforms the filters of panels [begin, end) to points; the points of a sum's channels are adjacent
- * rows. */
+/* Transforms the filters of panels [begin, end) to points. */
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const frozen_filter *f = context;
     const winograd_kind *kind = f->w->kind;
+    const int points = winograd_tile_points(kind), taps = kind->set->taps * kind->set->taps;
     int64_t in = f->w->from.channels, out = f->w->to.channels;
     int64_t each = f->g->in_channels * f->g->kernel[1] * f->g->kernel[2];
     for (int64_t panel = begin; panel < end; panel++)
         for (int64_t q = 0; q < PACKED_NR; q += PACKED_LANES) {
             int64_t first = panel * PACKED_NR + q, filters = gemm_min(PACKED_LANES, out - first);
-            float *to = f->points + panel * f->w->filter_floats + q;
+            float *to = f->points + panel * points * f->w->filter_step + q;
             for (int64_t c = 0; c < in; c++) {
                 float g[WINOGRAD_MAX_TAPS][PACKED_LANES] = {{0}};
                 packed_vector u[WINOGRAD_MAX_POINTS];
-                for (int64_t t = 0; t < kind->taps; t++) {
+                for (int64_t t = 0; t < taps; t++) {
                     int64_t at = kind->tap(f->g, c, t);
                     for (int64_t i = 0; i < filters && at >= 0; i++)
                         g[t][i] = f->filter[(first + i) * each + at];
                 }
                 kind->filter((const packed_vector *)g, u);
-                for (int p = 0; p < kind->points; p++)
-                    *(packed_vector *)(to + f->w->sum[kind->sum_of[p]].filter +
-                                       (kind->place_of[p] * in + c) * PACKED_NR) = u[p];
+                for (int p = 0; p < points; p++)
+                    *(packed_vector *)(to + p * f->w->filter_step + c * PACKED_NR) = u[p];
             }
         }
 }
@@ -73,14 +72,14 @@ static proa_status run_winograd(const proa_conv2d_fused_args *a, const conv_geom
                   .batch = g->batch,
                   .before = {g->before[1], g->before[2]},
                   .points = s->data,
-                  .bias = proa__absent(a->bias) ? NULL : (const float *)(void *)a->bias->data,
+                  .bias = conv_floats(a->bias),
                   .tail = PROA__EPILOGUE(a)};
     w.from.channels *= w.kind->phases; /* channels to sum; the steps between pixels are unchanged */
     if (!packed_is_of(s, a->weight)) {
         int64_t panels = packed_panels(g->out_channels);
         winograd_layout(&w, 1);
-        frozen_filter f = {&w, g, (const float *)(void *)a->weight->data, NULL};
-        w.points = f.points = packed_renew(s, a->weight, panels * w.filter_floats);
+        frozen_filter f = {&w, g, conv_floats(a->weight), NULL};
+        w.points = f.points = packed_renew(s, a->weight, panels * winograd_tile_points(kind) * w.filter_step);
         if (!f.points) return proa_error();
         proa__parallel(panels, 1, filter_range, &f);
         packed_forget(a->weight);

@@ -26,19 +26,6 @@ static int64_t filter_floats(int64_t summed, int64_t made)
     return packed_panels(made) * POINTS * filter_step(summed);
 }
 
-/* ---- preparing ---------------------------------------------------------------------------------- */
-
-static void winograd_release(void *state) { proa__free(state); }
-
-static proa_status keep(const conv_problem *p, void **state)
-{
-    conv_geometry *made = proa__alloc(sizeof *made);
-    if (!made) return proa_error();
-    *made = p->g;
-    *state = made;
-    return PROA_OK;
-}
-
 /* ---- operands and results ------------------------------------------------------------------------- */
 
 /* A tensor in the layout that the kernels need: its own memory if it already has that layout, else
@@ -160,7 +147,7 @@ static proa_status run_between(conv_kind kind, const proa_run *run, const proa_t
             .to = winograd_map_of(to->data, back ? g->in : g->out, to_tensor->shape[1], true),
             .batch = g->batch,
             .before = {back ? 2 - g->before[1] : g->before[1], back ? 2 - g->before[2] : g->before[2]},
-            .bias = proa__absent(bias) ? NULL : (const float *)(void *)bias->data,
+            .bias = conv_floats(bias),
             .tail = {.residual = proa_none}};
         status = run_images(
             &w, &(filter_job){
@@ -363,24 +350,19 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-CONV_PREPARE_FORWARD(conv2d_winograd_avx512_cpu, keep)
-CONV_PREPARE_DATA(conv2d_grad_input_winograd_avx512_cpu, keep)
-CONV_PREPARE_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, keep)
-
-PROA_KERNEL_BLOCKED(conv2d_winograd_avx512_cpu, conv2d, conv2d_winograd_avx512_cpu_prepare, winograd_release,
-                    conv_image_format)
+CONV_KERNEL_FORWARD(conv2d_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry, conv_image_format)
 {
     return run_between(FORWARD, run, a->x, a->weight, a->bias, a->out);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_input_winograd_avx512_cpu, conv2d_grad_input,
-                    conv2d_grad_input_winograd_avx512_cpu_prepare, winograd_release, conv_image_format)
+CONV_KERNEL_DATA(conv2d_grad_input_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+                 conv_image_format)
 {
     return run_between(BACKWARD_DATA, run, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-PROA_KERNEL_BLOCKED(conv2d_grad_filter_winograd_avx512_cpu, conv2d_grad_filter,
-                    conv2d_grad_filter_winograd_avx512_cpu_prepare, winograd_release, conv_filter_format)
+CONV_KERNEL_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+                    conv_filter_format)
 {
     if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
     return run_filter(run->state, a->x, a->d_out, a->d_weight);
