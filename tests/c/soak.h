@@ -2,6 +2,7 @@
 #ifndef PROA_TESTS_SOAK_H
 #define PROA_TESTS_SOAK_H
 
+#include "lists.h"
 #include "suite.h"
 
 #include <proa.h>
@@ -25,9 +26,7 @@ static inline proa_tensors soak_network(proa_tensors in, void *context)
     proa_tensor **w = context;
     proa_tensor *h = proa_relu(proa_conv2d(in.at[0], w[0], PROA_NONE, .padding = PROA_INTS(1, 1)));
     proa_tensor *flat = proa_mean(h, .axis = PROA_INTS(2, 3));
-    proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (out.at) out.at[0] = proa_softmax(proa_matmul(flat, w[1]));
-    return out;
+    return one(proa_softmax(proa_matmul(flat, w[1])));
 }
 
 /* Resident memory in KiB; 0 if it is unknown. */

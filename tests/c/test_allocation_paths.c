@@ -1,6 +1,7 @@
 /* Allocations fail in scenarios: recurrent nets, loss scaling, recomputation, branches and loops, files,
  * readers, loaders, ciphers, predictors and their clones. Each ends with OUT_OF_MEMORY or with its number,
  * leaks nothing, and gives its number afterwards. */
+#include "lists.h"
 #include "suite.h"
 
 #include "core/kernel_cache.h"
@@ -69,14 +70,6 @@ static void fail_each(scenario run)
     ck_assert_int_eq(proa_finish(stderr), 0);
 }
 
-static proa_tensor *ramp(proa_ints shape)
-{
-    proa_tensor *t = proa_empty(shape, PROA_F32);
-    for (int64_t i = 0; t && i < proa_numel(t); i++)
-        ((float *)proa_data(t))[i] = (float)(i * 37 % 101) / 101 - 0.5f;
-    return t;
-}
-
 static proa_tensor *labels(void) { return proa_from_data((int64_t[]){0, 2}, PROA_SHAPE(2), PROA_I64); }
 
 /* ---- training -------------------------------------------------------------------------- */
@@ -87,7 +80,7 @@ static double recurrent(void)
     proa_layer *lstm = proa_lstm_layer(4, 6, .layers = 2, .bidirectional = true),
                *out = proa_linear_layer(12, 3);
     proa_optimizer *opt = proa_adam(proa_parameters(lstm), .lr = 0.1);
-    proa_tensor *x = ramp(PROA_SHAPE(2, 5, 4)),
+    proa_tensor *x = ramp(PROA_SHAPE(2, 5, 4), 0),
                 *lengths = proa_from_data((int64_t[]){5, 3}, PROA_SHAPE(2), PROA_I64);
     double value = 0;
     for (int i = 0; i < 2; i++)
@@ -117,7 +110,7 @@ static double scaled(void)
     double value = 0;
     for (int i = 0; i < 2; i++)
         PROA_SCOPE {
-            proa_tensor *scores = NULL, *x = ramp(PROA_SHAPE(2, 1, 4, 4));
+            proa_tensor *scores = NULL, *x = ramp(PROA_SHAPE(2, 1, 4, 4), 0);
             PROA_AUTOCAST(PROA_AMP_O2, .dtype = PROA_BF16) scores = proa_forward(net, x);
             proa_tensor *loss = proa_cross_entropy(proa_cast(scores, PROA_F32), labels());
             proa_backward(proa_scaler_scale(scaler, loss));
@@ -143,7 +136,7 @@ static double recomputed(void)
 {
     proa_seed(4);
     proa_layer *net = proa_transformer_layer(8, 2, 16, .dropout = 0.2);
-    proa_tensor *x = ramp(PROA_SHAPE(2, 3, 8));
+    proa_tensor *x = ramp(PROA_SHAPE(2, 3, 8), 0);
     proa_set_stop_gradient(x, false);
     proa_tensors made = proa_recompute(forward, PROA_LIST(x), net, NULL);
     proa_backward(made.count ? proa_sum(made.at[0]) : NULL);
@@ -153,14 +146,6 @@ static double recomputed(void)
 }
 
 /* ---- programs -------------------------------------------------------------------------- */
-
-static proa_tensors one(proa_tensor *t)
-{
-    proa_tensors l = {1, proa_scope_alloc(sizeof *l.at)};
-    if (!l.at) return (proa_tensors){0, NULL};
-    l.at[0] = t;
-    return l;
-}
 
 static proa_tensors doubled(proa_tensors in, void *x)
 {
@@ -195,7 +180,7 @@ static proa_tensors controlled(proa_tensors in, void *w)
 
 static double branches(void)
 {
-    proa_tensor *w = proa_full(PROA_SHAPE(3), 1.7), *x = ramp(PROA_SHAPE(2, 3));
+    proa_tensor *w = proa_full(PROA_SHAPE(3), 1.7), *x = ramp(PROA_SHAPE(2, 3), 0);
     proa_set_stop_gradient(w, false);
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3)};
     proa_compiled *c = proa_compile(controlled, &spec, 1, w, true);
@@ -217,12 +202,12 @@ static double built(void)
     proa_program_open(was);
     proa_tensors none = {0, NULL};
     proa_tensors grads = proa_program_gradients(p, one(loss), one(w), none, none);
-    proa_program_bind(p, "w", ramp(PROA_SHAPE(4, 2)));
+    proa_program_bind(p, "w", ramp(PROA_SHAPE(4, 2), 0));
     proa_program *test = proa_program_clone(p, true);
     proa_executor *e = proa_executor_with(p, (proa_executor_opts){.outputs = grads});
     double value = 0;
     for (int64_t rows = 2; rows < 4; rows++) {
-        proa_tensors made = proa_executor_run(e, one(ramp(PROA_SHAPE(rows, 4))));
+        proa_tensors made = proa_executor_run(e, one(ramp(PROA_SHAPE(rows, 4), 0)));
         value += made.count ? number(proa_sum(made.at[0])) : NAN;
     }
     proa_executor_free(e);
@@ -240,14 +225,14 @@ static double saved(void)
     proa_optimizer *opt = proa_momentum(proa_parameters(net), .lr = 0.1);
     double value = NAN;
     PROA_SCOPE {
-        proa_backward(proa_mean(proa_forward(net, ramp(PROA_SHAPE(2, 4)))));
+        proa_backward(proa_mean(proa_forward(net, ramp(PROA_SHAPE(2, 4), 0))));
         proa_step(opt);
         proa_status status = proa_checkpoint_save(path("state"), net, opt);
         if (!status) status = proa_checkpoint_load(path("state"), net, opt);
         if (!status) status = proa_export(net, path("model"), PROA_INPUT(-1, 4));
         proa_program *p = status ? NULL : proa_program_load(path("model"));
         proa_executor *e = proa_executor_new(p);
-        proa_tensors made = proa_executor_run(e, one(ramp(PROA_SHAPE(2, 4))));
+        proa_tensors made = proa_executor_run(e, one(ramp(PROA_SHAPE(2, 4), 0)));
         value = made.count ? number(proa_sum(made.at[0])) : NAN;
         proa_executor_free(e);
         proa_program_free(p);

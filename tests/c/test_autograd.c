@@ -1,5 +1,6 @@
 /* Autograd through the public API: backward, accumulation, graphs kept and freed, double grad, hooks,
  * custom functions, recompute, versions, in-place through views, long chains, the gradient checker. */
+#include "lists.h"
 #include "suite.h"
 
 #include <proa/autograd.h>
@@ -49,13 +50,6 @@ static void expect_error(proa_status code, const char *part)
     ck_assert_msg(strstr(proa_error_message(), part) != NULL, "\"%s\" does not say \"%s\"",
                   proa_error_message(), part);
     proa_clear_error();
-}
-
-static proa_tensors one(proa_tensor *t)
-{
-    proa_tensors list = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = t;
-    return list;
 }
 
 static const proa_tensors no_grads = {0, NULL};

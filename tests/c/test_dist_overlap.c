@@ -4,23 +4,9 @@
 #define _GNU_SOURCE
 #include "async_group.h"
 #include "dist_ranks.h"
+#include "lists.h"
 
 #include "jit/ir/program.h"
-
-static proa_tensors list_of(int64_t n, proa_tensor *a, proa_tensor *b)
-{
-    proa_tensors list = {n, proa_scope_alloc(2 * sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = a, list.at[1] = b;
-    return list;
-}
-
-static proa_tensor *ramp(proa_ints shape, int seed)
-{
-    proa_tensor *t = proa_empty(shape, PROA_F32);
-    for (int64_t i = 0; i < proa_numel(t); i++)
-        ((float *)proa_data(t))[i] = (float)((i * 37 + seed * 101) % 97) / 97.0f - 0.5f;
-    return t;
-}
 
 static void overlap(bool on) { fine(proa_set_flag("passes", on ? "all" : "-overlap")); }
 

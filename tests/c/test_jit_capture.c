@@ -1,17 +1,11 @@
 /* Capture: what the door records, what it refuses, names and versions of variables, pruning. */
+#include "lists.h"
 #include "suite.h"
 
 #include "jit/ir/program.h"
 
 #include <proa/ops.h>
 #include <string.h>
-
-static proa_tensors one(proa_tensor *t)
-{
-    proa_tensors list = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = t;
-    return list;
-}
 
 static proa_tensor *filled(proa_ints shape, float value)
 {

@@ -1,4 +1,5 @@
 /* Plans and executors: results equal eager ones for any shape, memory is planned and stays flat. */
+#include "lists.h"
 #include "suite.h"
 
 #include "core/internal.h"
@@ -6,14 +7,7 @@
 
 #include <proa/ops.h>
 
-static proa_tensors list_of(int64_t n, proa_tensor *a, proa_tensor *b)
-{
-    proa_tensors list = {n, proa_scope_alloc(2 * sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = a, list.at[1] = b;
-    return list;
-}
-
-static proa_tensor *ramp(proa_ints shape, float start)
+static proa_tensor *rising(proa_ints shape, float start)
 {
     proa_tensor *t = proa_empty(shape, PROA_F32);
     for (int64_t i = 0; i < proa_numel(t); i++)
@@ -70,10 +64,10 @@ static proa_tensors network(proa_tensors in, void *context)
 
 START_TEST(equals_eager)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
-    proa_tensor *strided = proa_transpose(ramp(PROA_SHAPE(4, 5), 0), PROA_INTS(1, 0));
-    proa_tensor *in[] = {ramp(PROA_SHAPE(2, 4), 0), ramp(PROA_SHAPE(7, 4), 1), ramp(PROA_SHAPE(0, 4), 1),
-                         strided};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
+    proa_tensor *strided = proa_transpose(rising(PROA_SHAPE(4, 5), 0), PROA_INTS(1, 0));
+    proa_tensor *in[] = {rising(PROA_SHAPE(2, 4), 0), rising(PROA_SHAPE(7, 4), 1),
+                         rising(PROA_SHAPE(0, 4), 1), strided};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     compare(network, w, &spec, in, 3);
     (void)strided;
@@ -82,8 +76,8 @@ END_TEST
 
 START_TEST(takes_strided_inputs)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
-    proa_tensor *in[] = {proa_transpose(ramp(PROA_SHAPE(4, 5), 0), PROA_INTS(1, 0))};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
+    proa_tensor *in[] = {proa_transpose(rising(PROA_SHAPE(4, 5), 0), PROA_INTS(1, 0))};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     compare(network, w, &spec, in, 1);
 }
@@ -104,8 +98,8 @@ static proa_tensors odd_outputs(proa_tensors in, void *context)
 
 START_TEST(odd_outputs_are_fresh_tensors)
 {
-    proa_tensor *in[] = {ramp(PROA_SHAPE(2, 4), 0), ramp(PROA_SHAPE(3, 4), 0)};
-    proa_tensor *w = ramp(PROA_SHAPE(3), 1);
+    proa_tensor *in[] = {rising(PROA_SHAPE(2, 4), 0), rising(PROA_SHAPE(3, 4), 0)};
+    proa_tensor *w = rising(PROA_SHAPE(3), 1);
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     proa_program *p = proa_capture(odd_outputs, &spec, 1, w);
     proa_executor *e = proa_executor_new(p);
@@ -132,7 +126,7 @@ static proa_tensors shape_ops(proa_tensors in, void *context)
 
 START_TEST(shapes_as_tensors)
 {
-    proa_tensor *in[] = {ramp(PROA_SHAPE(2, 4), 0), ramp(PROA_SHAPE(3, 4), 0)};
+    proa_tensor *in[] = {rising(PROA_SHAPE(2, 4), 0), rising(PROA_SHAPE(3, 4), 0)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, -1)};
     compare(shape_ops, NULL, &spec, in, 2);
 }
@@ -150,7 +144,7 @@ static proa_tensors data_shapes(proa_tensors in, void *context)
 START_TEST(shapes_that_depend_on_data)
 {
     proa_tensor *in[12];
-    for (int i = 0; i < 12; i++) in[i] = ramp(PROA_SHAPE(2, 9), (float)i * 0.5f - 3.0f);
+    for (int i = 0; i < 12; i++) in[i] = rising(PROA_SHAPE(2, 9), (float)i * 0.5f - 3.0f);
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 9)};
     compare(data_shapes, NULL, &spec, in, 12);
 }
@@ -170,7 +164,7 @@ START_TEST(shapes_that_are_fed)
     proa_tensor *in[4];
     for (int i = 0; i < 4; i++) in[i] = proa_from_data(shapes[i], PROA_SHAPE(2), PROA_I64);
     proa_input_spec spec = {.shape = PROA_SHAPE(2), .dtype = PROA_I64};
-    compare(fed_shape, ramp(PROA_SHAPE(12), 0), &spec, in, 4);
+    compare(fed_shape, rising(PROA_SHAPE(12), 0), &spec, in, 4);
 }
 END_TEST
 
@@ -213,7 +207,7 @@ START_TEST(arena_is_reused)
     proa_input_spec spec = {.shape = PROA_SHAPE(-1)};
     proa_program *p = proa_capture(chain, &spec, 1, NULL);
     proa_executor *e = proa_executor_new(p);
-    proa_tensors out = proa_executor_run(e, list_of(1, ramp(PROA_SHAPE(1000), 0), NULL));
+    proa_tensors out = proa_executor_run(e, list_of(1, rising(PROA_SHAPE(1000), 0), NULL));
     ck_assert_int_eq(out.count, 1);
     ck_assert_int_le(proa_executor_get_stats(e).arena_bytes, 2 * 4032);
     proa_executor_free(e);
@@ -226,7 +220,7 @@ START_TEST(warm_runs_allocate_outputs_only)
     proa_input_spec spec = {.shape = PROA_SHAPE(-1)};
     proa_program *p = proa_capture(chain, &spec, 1, NULL);
     proa_executor *e = proa_executor_new(p);
-    proa_tensor *x = ramp(PROA_SHAPE(1000), 0);
+    proa_tensor *x = rising(PROA_SHAPE(1000), 0);
     int64_t most = 0;
     for (int i = 0; i < 6; i++) {
         PROA_SCOPE {
@@ -244,7 +238,7 @@ END_TEST
 
 START_TEST(memory_is_flat_over_many_shapes)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     proa_program *p = proa_capture(network, &spec, 1, w);
     proa_executor *e = proa_executor_new(p);
@@ -252,7 +246,7 @@ START_TEST(memory_is_flat_over_many_shapes)
     for (int i = 0; i < 3000; i++) {
         PROA_SCOPE {
             int64_t rows = 1 + (i * 7) % 150;
-            proa_tensor *x = ramp(PROA_SHAPE(rows, 4), 0);
+            proa_tensor *x = rising(PROA_SHAPE(rows, 4), 0);
             ck_assert_int_eq(proa_executor_run(e, list_of(1, x, NULL)).count, 2);
         }
         int64_t now = proa_memory_get_stats().live_bytes;
@@ -262,7 +256,7 @@ START_TEST(memory_is_flat_over_many_shapes)
     ck_assert_int_eq(proa_executor_get_stats(e).plans, 64);
     ck_assert_int_eq(proa_set_flag("kept_plans", "5"), PROA_OK);
     PROA_SCOPE {
-        (void)proa_executor_run(e, list_of(1, ramp(PROA_SHAPE(200, 4), 0), NULL));
+        (void)proa_executor_run(e, list_of(1, rising(PROA_SHAPE(200, 4), 0), NULL));
     }
     ck_assert_int_eq(proa_executor_get_stats(e).plans, 5);
     ck_assert_int_eq(proa_set_flag("kept_plans", "64"), PROA_OK);
@@ -273,11 +267,11 @@ END_TEST
 
 START_TEST(watch_door_sees_every_op)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     proa_program *p = proa_capture(network, &spec, 1, w);
     proa_executor *e = proa_executor_new(p);
-    proa_tensor *x = ramp(PROA_SHAPE(2, 4), 0);
+    proa_tensor *x = rising(PROA_SHAPE(2, 4), 0);
     proa_set_flag("check_nan_inf", "1");
     proa_tensors in = list_of(1, x, NULL), got = proa_executor_run(e, in), want = network(in, w);
     ck_assert_int_eq(got.count, 2);
@@ -293,11 +287,11 @@ END_TEST
 
 START_TEST(bad_inputs_are_typed_errors)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     proa_program *p = proa_capture(network, &spec, 1, w);
     proa_executor *e = proa_executor_new(p);
-    proa_tensor *bad[] = {ramp(PROA_SHAPE(2, 5), 0), ramp(PROA_SHAPE(4), 0), PROA_NONE, NULL,
+    proa_tensor *bad[] = {rising(PROA_SHAPE(2, 5), 0), rising(PROA_SHAPE(4), 0), PROA_NONE, NULL,
                           proa_empty(PROA_SHAPE(2, 4), PROA_F64)};
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(proa_executor_run(e, list_of(1, bad[i], NULL)).count, 0);
@@ -306,7 +300,7 @@ START_TEST(bad_inputs_are_typed_errors)
     }
     ck_assert_int_eq(proa_executor_run(e, list_of(2, bad[0], bad[0])).count, 0);
     proa_clear_error();
-    ck_assert_int_eq(proa_executor_run(e, list_of(1, ramp(PROA_SHAPE(2, 4), 0), NULL)).count, 2);
+    ck_assert_int_eq(proa_executor_run(e, list_of(1, rising(PROA_SHAPE(2, 4), 0), NULL)).count, 2);
     proa_executor_free(e);
     proa_program_free(p);
     ck_assert_ptr_null(proa_executor_new(NULL));
@@ -316,10 +310,10 @@ END_TEST
 
 START_TEST(survives_failing_allocations)
 {
-    proa_tensor *w[] = {ramp(PROA_SHAPE(4, 3), 1), ramp(PROA_SHAPE(3), 2)};
+    proa_tensor *w[] = {rising(PROA_SHAPE(4, 3), 1), rising(PROA_SHAPE(3), 2)};
     proa_input_spec spec = {.shape = PROA_SHAPE(-1, 4)};
     proa_program *p = proa_capture(network, &spec, 1, w);
-    proa_tensor *x = ramp(PROA_SHAPE(2, 4), 0);
+    proa_tensor *x = rising(PROA_SHAPE(2, 4), 0);
     proa_tensors in = list_of(1, x, NULL);
     PROA_SCOPE {
         network(in, w);

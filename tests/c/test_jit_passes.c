@@ -1,17 +1,11 @@
 /* Transforms: replay keeps identity or leaves the program alone, folding computes what is constant. */
+#include "lists.h"
 #include "suite.h"
 
 #include "jit/ir/program.h"
 
 #include <proa/ops.h>
 #include <string.h>
-
-static proa_tensors one(proa_tensor *t)
-{
-    proa_tensors list = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = t;
-    return list;
-}
 
 static proa_tensor *filled(proa_ints shape, float value)
 {

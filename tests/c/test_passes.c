@@ -1,5 +1,6 @@
 /* Optimizing passes: each does what it is for (ops are counted), results stay within 1e-5 of their range,
  * and where a pass only drops or moves work they stay the same bits. */
+#include "lists.h"
 #include "suite.h"
 
 #include "core/internal.h"
@@ -12,13 +13,6 @@
 #include <unistd.h>
 
 typedef proa_tensors (*function)(proa_tensors in, void *context);
-
-static proa_tensors list_of(int64_t n, proa_tensor *a, proa_tensor *b)
-{
-    proa_tensors list = {n, proa_scope_alloc(2 * sizeof(proa_tensor *))};
-    if (list.at) list.at[0] = a, list.at[1] = b;
-    return list;
-}
 
 /* Reproducible numbers around `centre`. */
 static proa_tensor *noise(proa_ints shape, float centre, float width)

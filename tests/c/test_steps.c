@@ -1,5 +1,6 @@
 /* Steps of elementwise chains: their text and their records say the same, bad ones of either kind are
  * refused, and numbers arrive to the bit. */
+#include "lists.h"
 #include "suite.h"
 
 #include "core/args.h"
@@ -219,9 +220,7 @@ END_TEST
 static proa_tensors scaled(proa_tensors in, void *context)
 {
     const proa_scalar *by = context;
-    proa_tensors out = {1, proa_scope_alloc(sizeof(proa_tensor *))};
-    out.at[0] = proa_tanh(proa_scale(in.at[0], .scale = *by, .bias = 0.1));
-    return out;
+    return one(proa_tanh(proa_scale(in.at[0], .scale = *by, .bias = 0.1)));
 }
 
 /* The pass takes numbers as they are: the chain prints the integer, the default for a number that is not
