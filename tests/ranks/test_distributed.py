@@ -415,6 +415,88 @@ def test_zeroed_gradients_in_buckets(tmp_path):
         """)
 
 
+def test_streams_and_functions_of_tensor_parallelism(tmp_path):
+    """Tasks, with results first, and the parts of a tensor-parallel layer: public training code imports them."""
+    passes(tmp_path, 2, """
+        from proa.distributed import collective, stream
+        from proa.distributed.fleet.layers.mpu import mp_ops
+        part = paddle.full([2], float(rank + 1))
+        whole = paddle.zeros([4])
+        stream.all_gather(whole, part).wait()
+        assert whole.tolist() == [1, 1, 2, 2]
+        assert stream.all_reduce(part, use_calc_stream=True) is None and part.tolist() == [3, 3]
+        came = paddle.zeros([2])
+        stream.alltoall_single(came, paddle.to_tensor([10.0 * rank, 10.0 * rank + 1])).wait()
+        assert came.tolist() == [rank, 10 + rank]
+        mine = paddle.zeros([1])
+        stream.reduce_scatter(mine, paddle.to_tensor([1.0, 2.0])).wait()
+        assert mine.tolist() == [2 * (rank + 1)]
+        if rank == 0:
+            stream.send(part, 1).wait()
+        else:
+            stream.recv(came, 0).wait()
+            assert came.tolist() == [3, 3]
+
+        x = paddle.to_tensor([[1.0, 2.0, 3.0, 4.0]], stop_gradient=False)
+        own = mp_ops._c_split(x)
+        assert own.tolist() == [[1.0, 2.0]] if rank == 0 else [[3.0, 4.0]]
+        joined = mp_ops._c_concat(own * (rank + 1))
+        assert joined.tolist() == [[1, 2, 6, 8]]
+        collective._mp_allreduce(own.sum()).backward()
+        assert x.grad.tolist() == [[1, 1, 1, 1]]
+        x.clear_grad()
+        (collective._c_identity(x) * (rank + 1)).sum().backward()
+        assert x.grad.tolist() == [[3, 3, 3, 3]]
+        logits = paddle.to_tensor([[0.5, 1.5, -1.0, 2.0]])
+        loss = mp_ops._c_softmax_with_cross_entropy(mp_ops._c_split(logits), paddle.to_tensor([2]))
+        np.testing.assert_allclose(loss.numpy().ravel(), paddle.nn.functional.cross_entropy(logits, paddle.to_tensor([2])).numpy(),
+                                   rtol=1e-6)
+        assert collective._get_default_group().nranks == 2 and dist.parallel.parallel_helper._is_parallel_ctx_initialized()
+        """)
+
+
+def test_gradients_by_hand(tmp_path):
+    """fused_allreduce_gradients: the mean of the ranks' gradients, also where one has none."""
+    passes(tmp_path, 2, """
+        from proa.distributed.fleet.utils import hybrid_parallel_util as util
+        net = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.Linear(3, 1))
+        net[0].weight.set_value(paddle.full([3, 3], float(rank)))
+        fleet = dist.fleet
+        strategy = fleet.DistributedStrategy()
+        strategy.hybrid_configs = {"dp_degree": 2}
+        fleet.init(is_collective=True, strategy=strategy)
+        hcg = fleet.get_hybrid_communicate_group()
+        util.broadcast_dp_parameters(net, hcg)
+        assert not net[0].weight.numpy().any(), "rank 0's"
+        optimizer = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+        assert [p.name for p in util.obtain_optimizer_parameters_list(optimizer)] == [p.name for p in net.parameters()]
+        used = net if rank == 0 else net[1]
+        used(paddle.full([1, 3], 1.0 + rank)).sum().backward()
+        want = [(a + b) / 2 for a, b in ((1.0, 1.0), (0.0, 2.0))]
+        util.fused_allreduce_gradients(list(net.parameters()), hcg)
+        assert net[1].bias.grad.tolist() == [want[0]]
+        assert net[1].weight.grad.numpy().ravel().tolist() == [want[1]] * 3
+        assert net[0].bias.grad.numpy().shape == (3,)
+        util.fused_allreduce_gradients_with_group(list(net.parameters()), None, scale=1.0)
+        assert net[1].bias.grad.tolist() == [2.0]
+        """)
+
+
+def test_timers(capfd):
+    """Timers of fleet's training loops."""
+    from proa.distributed.fleet.utils import timer_helper
+    timers = timer_helper.Timers()
+    timers("step").start()
+    with pytest.raises(AssertionError, match="started already"):
+        timers("step").start()
+    assert timers("step").elapsed() >= 0 and timers("step").started_
+    timers("step").stop()
+    timers.log(["step"])
+    assert capfd.readouterr().out.startswith("time (ms) | step: ")
+    with pytest.raises(AssertionError, match="normalizer"):
+        timers.log(["step"], 0)
+
+
 def test_random_collectives(tmp_path):
     script = (pathlib.Path(__file__).parent / "_fuzz.py").read_text()
     assert "CALLS = 10000" in script

@@ -3,6 +3,7 @@ from . import launch
 from .communication import (P2POp, ReduceOp, all_gather, all_reduce, alltoall, alltoall_single, barrier,
                             batch_isend_irecv, broadcast, gather, irecv, isend, recv, reduce, reduce_scatter, scatter,
                             send, wait)
+from .communication import stream
 from .dataset import InMemoryDataset, QueueDataset
 from .entry import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 from .group import (Group, ParallelEnv, destroy_process_group, get_backend, get_group, get_rank, get_world_size,
@@ -18,11 +19,11 @@ __all__ = ["CountFilterEntry", "DataParallel", "Group", "InMemoryDataset", "P2PO
            "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_group", "get_rank",
            "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "launch", "new_group",
            "recv", "reduce", "reduce_scatter", "scatter", "scatter_object_list", "send", "spawn",
-           "split", "wait"]
+           "split", "stream", "wait"]
 
 
 def __getattr__(name):
-    if name not in ("fleet", "sharding"):
+    if name not in ("collective", "fleet", "sharding"):
         raise AttributeError(f"module 'paddle.distributed' has no attribute {name!r}")
     import importlib
     return importlib.import_module(f".{name}", __name__)

@@ -5,7 +5,11 @@ import warnings
 from .. import _core
 from ..nn.layer.layers import Layer
 from . import communication as _c
-from .group import get_world_size, group_of
+from . import parallel_helper
+from .group import ParallelEnv, get_rank, get_world_size, group_of, init_parallel_env
+
+__all__ = ["DataParallel", "ParallelEnv", "WrappedLayer", "get_rank", "get_world_size", "init_parallel_env",
+           "parallel_helper", "sync_params_buffers"]
 
 
 def _sparse_parameters(layer):

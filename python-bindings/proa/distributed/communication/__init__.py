@@ -2,9 +2,9 @@
 (use_calc_stream=False) they return a task at once; on a program's variables they add ops (recorded.py)."""
 import warnings
 
-from .. import _core
-from . import recorded
-from .group import group_of
+from ... import _core
+from .. import recorded
+from ..group import group_of
 
 (_ALL_REDUCE, _REDUCE, _REDUCE_SCATTER, _BROADCAST, _ALL_GATHER, _SCATTER, _ALL_TO_ALL, _SEND, _RECV, _BARRIER) = range(10)
 
@@ -95,7 +95,7 @@ def _parts(flat, tensors):
 
 
 def _fill(tensor, flat):
-    from .. import no_grad
+    from ... import no_grad
     with no_grad():
         tensor.copy_(flat.reshape(tensor.shape), True)
 
