@@ -46,4 +46,4 @@ def _c_softmax_with_cross_entropy(logits, label, group=None, return_softmax=Fals
     return (loss, softmax) if return_softmax else loss
 
 
-__all__ = ["_c_concat", "_c_identity", "_c_lookup_table", "_c_softmax_with_cross_entropy", "_c_split", "_mp_allreduce", "split"]
+__all__ = ["split"]
