@@ -160,6 +160,18 @@ static proa_status fallback_is_no_kernel(const void *args, proa_run *run)
 
 const proa_kernel proa__fallback_kernel = {.name = "fallback", .run = fallback_is_no_kernel};
 
+/* A CPU copy of a SelectedRows; NULL after an error. */
+static proa_tensor *rows_here(const proa_tensor *t, temporaries *made)
+{
+    proa_tensor dense = proa__shallow_copy(t); /* a SelectedRows handle's elements are its stored rows */
+    dense.kind = PROA_DENSE;
+    proa_meta meta = proa_meta_of(t);
+    proa_tensor *own = remember(made, proa__tensor_new(&meta));
+    if (!own || proa__copy(own, &dense) != PROA_OK) return NULL;
+    proa__rows_attach(own, t);
+    return own;
+}
+
 /* Puts CPU copies of a field's tensors into `shadow`. An output that shares an input's memory becomes that
  * input's copy. */
 static proa_status copies_here(const proa_op *op, const proa_field *f, const void *args, void *shadow,
@@ -185,17 +197,8 @@ static proa_status copies_here(const proa_op *op, const proa_field *f, const voi
             proa_meta meta = proa_meta_of(at[i]);
             own[i] = remember(made, proa__tensor_new(&meta));
         } else {
-            proa_tensor dense = *at[i]; /* the elements of a SelectedRows handle are its stored rows */
-            dense.kind = PROA_DENSE;
-            own[i] = at[i]->kind == PROA_DENSE ? remember(made, proa__copy_to(at[i], PROA_CPU)) : NULL;
-            if (at[i]->kind == PROA_DENSE) {
-                if (!own[i]) return proa_error();
-                continue;
-            }
-            proa_meta meta = proa_meta_of(at[i]);
-            own[i] = remember(made, proa__tensor_new(&meta));
-            if (own[i]) PROA_TRY(proa__copy(own[i], &dense));
-            if (own[i]) proa__rows_attach(own[i], at[i]);
+            own[i] = at[i]->kind == PROA_DENSE ? remember(made, proa__copy_to(at[i], PROA_CPU))
+                                               : rows_here(at[i], made);
         }
         if (!own[i]) return proa_error();
     }

@@ -86,7 +86,7 @@ static proa_status flatten(flat_call *c, int i, const proa_tensor *t, int64_t n)
  * the caller's and stored in that format only. */
 static bool output_suits(const flat_call *c, const proa_tensor *out, const proa_meta *meta)
 {
-    proa_tensor like = *c->like;
+    proa_tensor like = proa__shallow_copy(c->like);
     like.dtype = (uint8_t)meta->dtype;
     if (meta->ndim != like.ndim ||
         memcmp(meta->shape, like.shape, (size_t)like.ndim * sizeof *like.shape) != 0)

@@ -106,7 +106,7 @@ void proa_print(const proa_tensor *t, FILE *to)
             proa__free(copy);
             return;
         }
-        host = *t;
+        host = proa__shallow_copy(t);
         int64_t numel;
         (void)proa__row_major(host.shape, host.ndim, proa_dtype_size((proa_dtype)host.dtype), host.strides,
                               &numel);

@@ -6,6 +6,7 @@
 #include <proa/op.h>
 
 #include <stdatomic.h>
+#include <string.h>
 
 typedef struct proa_storage {
     atomic_int refs;
@@ -60,6 +61,18 @@ struct proa_tensor {
     char *name;                     /* owned */
     atomic_bool is_saved;           /* a node on the tape may own this very handle */
 };
+
+/* A copy of t's handle on the stack that owns nothing, to read or fill a part of t's memory through changed
+ * shape, strides or data. The counter of references is not read: other threads may change it meanwhile. */
+static inline proa_tensor proa__shallow_copy(const proa_tensor *t)
+{
+    const size_t from = offsetof(proa_tensor, kind), end = offsetof(proa_tensor, is_saved);
+    proa_tensor copy;
+    atomic_init(&copy.refs, 1);
+    memcpy((char *)&copy + from, (const char *)t + from, end - from);
+    atomic_init(&copy.is_saved, false);
+    return copy;
+}
 
 /* Handles come from a per-thread free list. A new one is dense and owned by the innermost scope alone. */
 /* New dense tensor of a meta, with uninitialized memory on the thread's device. */

@@ -43,7 +43,7 @@ proa_layer *proa_embedding_layer(int64_t count, int64_t features, int64_t paddin
     e->weight = proa_layer_parameter(&e->base, "weight", PROA_SHAPE(count, features),
                                      (proa_init){.kind = PROA_INIT_NORMAL});
     if (e->weight && padding_idx >= 0 && padding_idx < count) {
-        proa_tensor row = *e->weight; /* view of the padding row, to fill it */
+        proa_tensor row = proa__shallow_copy(e->weight); /* the padding row, to fill it */
         row.data += padding_idx * row.strides[0];
         row.ndim = 1, row.numel = row.shape[0] = features, row.strides[0] = row.strides[1];
         (void)proa__fill(&row, NULL);

@@ -61,7 +61,7 @@ proa_tensor *proa__loop_tape_finish(const proa__loop_tape *s)
     proa_tensor *t = proa__tensor_new(&meta);
     if (!t) return NULL;
     int64_t n = s->n;
-    proa_tensor part = *t; /* advances along the tape */
+    proa_tensor part = proa__shallow_copy(t); /* advances along the tape */
     proa_status status = proa__put(&part, s->bytes, s->used);
     part.data += s->used;
     if (status == PROA_OK) status = proa__put(&part, s->offsets, (size_t)n * sizeof n);

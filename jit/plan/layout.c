@@ -88,7 +88,7 @@ static int64_t bytes_of(const flat *c, unsigned dtype)
 /* True if tensors of this dtype and the call's shape can have the call's format. */
 static bool has_format(const flat *c, unsigned dtype)
 {
-    proa_tensor like = *c->like;
+    proa_tensor like = proa__shallow_copy(c->like);
     like.dtype = (uint8_t)dtype;
     return proa__format_bytes(&like, c->format) > 0;
 }

@@ -83,7 +83,7 @@ matmul_product proa__product(const proa_tensor *x, const proa_tensor *y, bool tr
 matmul_product proa__product_swapped(const proa_tensor *x, const proa_tensor *y, bool transpose_x,
                                      bool transpose_y, const proa_tensor *out)
 {
-    proa_tensor plain = *out;
+    proa_tensor plain = proa__shallow_copy(out);
     const int rows = out->ndim - 3;
     const int64_t m = out->shape[rows], heads = out->shape[rows + 1];
     plain.shape[rows] = heads, plain.shape[rows + 1] = m;

@@ -509,7 +509,7 @@ static PyObject *tensor_become(PyObject *self, PyObject *other)
 
 static PyObject *number_at(const proa_tensor *t, const char *at)
 {
-    proa_tensor one = *t; /* a look at one element; owns nothing */
+    proa_tensor one = proa__shallow_copy(t);
     one.data = (char *)(uintptr_t)at;
     one.numel = 1;
     one.ndim = 0;

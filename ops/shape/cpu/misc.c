@@ -87,13 +87,13 @@ PROA_KERNEL_ANYWHERE(flip_cpu, flip)
 static proa_status roll_from(const proa_tensor *dst, const proa_tensor *src, const int64_t *shift, int axis)
 {
     while (axis < dst->ndim && shift[axis] == 0) axis++;
-    proa_tensor to = *dst, from = *src;
+    proa_tensor to = proa__shallow_copy(dst), from = proa__shallow_copy(src);
     if (axis == dst->ndim) return proa__copy_window(&to, &from);
     int64_t n = dst->shape[axis], k = shift[axis];
     proa__narrow(&to, axis, k, n - k, 1);
     proa__narrow(&from, axis, 0, n - k, 1);
     PROA_TRY(roll_from(&to, &from, shift, axis + 1));
-    to = *dst, from = *src;
+    to = proa__shallow_copy(dst), from = proa__shallow_copy(src);
     proa__narrow(&to, axis, 0, k, 1);
     proa__narrow(&from, axis, n - k, k, 1);
     return roll_from(&to, &from, shift, axis + 1);
