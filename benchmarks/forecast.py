@@ -4,7 +4,7 @@ pipeline and sharded parallelism, at 2, 4 and 8 ranks. A few minutes, on a quiet
     benchmarks/forecast.py [--ranks 2,4,8] [--steps N] [--memory] [--json FILE]
 
 Speeds are measured, none is fitted to a parallel step: products and memory by a step of one replica on each core at once, without
-messages; the link by all-reduces of the job's ranks. Prints a table; exits with 1 where a step is off by more than 15 %, or memory
+messages, before and after each job, as a machine's speed drifts; the link by all-reduces of the job's ranks. Prints a table; exits with 1 where a step is off by more than 15 %, or memory
 by more than 5 %. --memory compares memory alone, for which the machine need not be quiet."""
 import argparse
 import json
@@ -298,22 +298,22 @@ def main():
         return rank(options.job, options.steps, options.out)
     if options.memory:
         return compare_memory(map(int, options.ranks.split(",")))
-    machine = speeds(options.steps)
-    print(f"{CORES} cores; products {machine['flops'] / 1e9:.1f} GFLOP/s, memory {machine['memory-bandwidth'] / 1e9:.1f} GB/s a rank\n"
-          "ranks | degrees | step, predicted | measured | off | memory, predicted | measured | off\n---|---|---|---|---|---|---|---")
-    bad, found = 0, []
+    print(f"{CORES} cores\nranks | degrees | products, GFLOP/s | memory, GB/s | step, predicted | measured | off | memory, predicted | measured | off\n"
+          "---|---|---|---|---|---|---|---|---|---")
+    bad, found, before = 0, [], speeds(options.steps)
     for ranks in map(int, options.ranks.split(",")):
         for job in JOBS[ranks]:
-            took = measure(ranks, job, options.steps)
-            want = plan(ranks, job, ROWS, {**machine, "link": link(ranks, took)})
+            took, after = measure(ranks, job, options.steps), speeds(options.steps)
+            machine = {name: statistics.harmonic_mean([before[name], after[name]]) for name in before}
+            want, before = plan(ranks, job, ROWS, {**machine, "link": link(ranks, took)}), after
             late, more = want["step"] / took["step"] - 1, want["memory"] / took["memory"] - 1
             bad += abs(late) > TIME or abs(more) > MEMORY
-            found.append({"ranks": ranks, "job": job, "predicted": want, "measured": took})
-            print(f"{ranks} | {job} | {want['step'] * 1e3:.0f} ms | {took['step'] * 1e3:.0f} ms | {late:+.0%} | {want['memory'] / 1e6:.1f} MB | "
+            found.append({"ranks": ranks, "job": job, "machine": machine, "predicted": want, "measured": took})
+            print(f"{ranks} | {job} | {machine['flops'] / 1e9:.1f} | {machine['memory-bandwidth'] / 1e9:.1f} | {want['step'] * 1e3:.0f} ms | {took['step'] * 1e3:.0f} ms | {late:+.0%} | {want['memory'] / 1e6:.1f} MB | "
                   f"{took['memory'] / 1e6:.1f} MB | {more:+.0%}", flush=True)
     if options.json:
         with open(options.json, "w") as f:
-            json.dump({"machine": machine, "jobs": found}, f)
+            json.dump(found, f)
     return bad > 0
 
 
