@@ -80,11 +80,8 @@ static bool find_forward(found *f)
     if (proa__only_reader(u, proa__slot_var(relu->x)) != f->relu || out->n_reads != 3 || out->kept)
         return false;
     const proa_conv2d_args *conv = args_of(f, f->conv);
-    const proa_tensor *read[] = {conv->x, conv->weight, conv->bias};
-    for (int i = 0; i < 3; i++) {
-        const proa_var *v = proa__slot_var(read[i]);
-        if (v && !proa__may_move(u, v, f->conv, f->pool)) return false;
-    }
+    proa_tensor *const read[] = {conv->x, conv->weight, conv->bias};
+    if (!proa__all_may_move(u, read, 3, f->conv, f->pool)) return false;
     if (!proa__is_value(u, proa__slot_var(conv->x))) return false; /* the filter's gradient may move */
     return u->block->ops[f->conv].role == u->block->ops[f->pool].role;
 }
@@ -97,37 +94,27 @@ static bool is_bias_sum(const proa_instr *instr)
            !a->keepdim && a->out->dtype == PROA_F32;
 }
 
-/* Notes the op as one of the convolution's gradients, if it is one. */
-static bool take_gradient(found *f, int32_t at, const proa_conv2d_args *conv)
+/* Notes the op as one of the convolution's gradients, if it is one of the gradient d of its result. */
+static bool take_gradient(found *f, int32_t at, const proa_tensor *d)
 {
     const proa_instr *instr = &f->uses->block->ops[at];
-    if (proa__is_op(instr, "conv2d_grad_input") && f->input_grad == PROA__NOBODY) {
-        const proa_conv2d_grad_input_args *a = instr->args;
+    const proa_conv2d_args *conv = args_of(f, f->conv);
+    const proa_conv2d_grad_input_args *input = instr->args;
+    const proa_conv2d_grad_filter_args *filter = instr->args;
+    const proa_sum_args *sum = instr->args;
+    if (proa__is_op(instr, "conv2d_grad_input")) {
+        if (f->input_grad != PROA__NOBODY || !same(input->d_out, d)) return false;
         f->input_grad = at;
-        return same(a->weight, conv->weight) && proa__same_ints(&a->padding, &conv->padding);
+        return same(input->weight, conv->weight) && proa__same_ints(&input->padding, &conv->padding);
     }
-    if (proa__is_op(instr, "conv2d_grad_filter") && f->filter_grad == PROA__NOBODY) {
-        const proa_conv2d_grad_filter_args *a = instr->args;
+    if (proa__is_op(instr, "conv2d_grad_filter")) {
+        if (f->filter_grad != PROA__NOBODY || !same(filter->d_out, d)) return false;
         f->filter_grad = at;
-        return same(a->x, conv->x) && proa__same_ints(&a->padding, &conv->padding);
+        return same(filter->x, conv->x) && proa__same_ints(&filter->padding, &conv->padding);
     }
-    if (f->bias_grad != PROA__NOBODY || !is_bias_sum(instr)) return false;
+    if (f->bias_grad != PROA__NOBODY || !is_bias_sum(instr) || !same(sum->x, d)) return false;
     f->bias_grad = at;
     return true;
-}
-
-/* Searches an op's inputs for the variable d. */
-typedef struct reading {
-    const proa_var *d;
-    bool found;
-} reading;
-
-static proa_status look(proa_tensor **slot, const proa_field *field, int64_t index, void *context)
-{
-    reading *r = context;
-    (void)field, (void)index;
-    r->found |= proa__slot_var(*slot) == r->d;
-    return PROA_OK;
 }
 
 /* Finds the backward ops: ReLU's gradient, and its readers, which must all be gradients of the
@@ -143,13 +130,7 @@ static bool find_backward(found *f)
     const proa__use *use = proa__use_of(u, proa__slot_var(relu->d_x));
     if (!same(relu->out, g->x) || !use || use->kept) return false;
     int32_t n = 0;
-    for (int32_t at = f->relu_grad + 1; at <= use->last_read; at++) {
-        const proa_instr *instr = &u->block->ops[at];
-        reading r = {proa__slot_var(relu->d_x), false};
-        if (!instr->args || proa__args_visit_reads(instr->op, instr->args, look, &r) != PROA_OK) continue;
-        if (r.found && !take_gradient(f, at, args_of(f, f->conv))) return false;
-        n += r.found;
-    }
+    for (int32_t at = f->relu_grad + 1; at <= use->last_read; at++) n += take_gradient(f, at, relu->d_x);
     return n == use->n_reads && (f->bias_grad == PROA__NOBODY || f->filter_grad != PROA__NOBODY);
 }
 

@@ -161,6 +161,15 @@ bool proa__may_move(const proa__uses *u, const proa_var *v, int32_t from, int32_
     return use && (use->first_write > to || use->last_write < from);
 }
 
+bool proa__all_may_move(const proa__uses *u, proa_tensor *const *slots, int n, int32_t from, int32_t to)
+{
+    for (int i = 0; i < n; i++) {
+        const proa_var *v = proa__slot_var(slots[i]);
+        if (v && !proa__may_move(u, v, from, to)) return false;
+    }
+    return true;
+}
+
 int32_t proa__only_reader(const proa__uses *u, const proa_var *v)
 {
     const proa__use *use = proa__use_of(u, v);

@@ -35,6 +35,8 @@ proa__use *proa__use_of(const proa__uses *u, const proa_var *v);
 bool proa__is_value(const proa__uses *u, const proa_var *v);
 /* True if reading v may be moved from op `from` to the later op `to`. */
 bool proa__may_move(const proa__uses *u, const proa_var *v, int32_t from, int32_t to);
+/* proa__may_move for the variables of n slots; slots without one do not matter. */
+bool proa__all_may_move(const proa__uses *u, proa_tensor *const *slots, int n, int32_t from, int32_t to);
 /* The op that reads v, if exactly one slot reads v and v need not be kept; NOBODY otherwise. */
 int32_t proa__only_reader(const proa__uses *u, const proa_var *v);
 /* True if nobody reads v and it need not be kept. */

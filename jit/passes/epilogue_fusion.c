@@ -86,11 +86,7 @@ static bool take(chain *c, int32_t at)
 static bool may_move(const chain *c, int32_t to)
 {
     proa_tensor *const read[] = {c->x, c->weight, c->bias, c->residual};
-    for (int i = 0; i < 4; i++) {
-        const proa_var *v = proa__slot_var(read[i]);
-        if (v && !proa__may_move(c->uses, v, c->first, to)) return false;
-    }
-    return true;
+    return proa__all_may_move(c->uses, read, 4, c->first, to);
 }
 
 static void follow(chain *c)

@@ -54,11 +54,7 @@ static int32_t maker_for(const proa__uses *u, const proa_tensor *t, int32_t read
 static bool may_read_at(const proa__uses *u, const proa_conv2d_fused_args *a, int32_t from, int32_t to)
 {
     proa_tensor *const read[] = {a->x, a->weight, a->bias};
-    for (int i = 0; i < 3; i++) {
-        const proa_var *v = proa__slot_var(read[i]);
-        if (v && !proa__may_move(u, v, from, to)) return false;
-    }
-    return true;
+    return proa__all_may_move(u, read, 3, from, to);
 }
 
 /* True if the activation exceeds MIN_BYTES. An unknown batch size counts as 1; with unknown height or width,

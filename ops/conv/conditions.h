@@ -4,7 +4,6 @@
 #ifndef PROA_OPS_CONV_CONDITIONS_H
 #define PROA_OPS_CONV_CONDITIONS_H
 
-#include "core/blocked.h"
 #include "kernels/prepacked_gemm.h"
 #include "ops/conv/blocks.h"
 
@@ -20,7 +19,6 @@ typedef struct conv_problem {
 } conv_problem;
 
 enum {
-    CONV_BLOCK = 16,              /* channels per block, and floats per vector */
     CONV_DEPTHWISE_SIDE_MAX = 11, /* filter taps per side of a depthwise convolution */
     CONV_PAIRS_MAX = 1 << 14,     /* pixels × taps for which index pairs are listed */
     CONV_SUMMED_MAX = 4096,       /* products in one float32 sum of a wgrad */
@@ -50,7 +48,7 @@ CONV_FN const char *conv_float32(const conv_problem *p)
 CONV_FN const char *conv_blocked_float32(const conv_problem *p)
 {
     if (GEMM_VECTOR != 4 * CONV_BLOCK) return "needs AVX-512";
-    if (!proa__conv_image_format() || !proa__blocking()) return "blocked layouts are off";
+    if (CONV_IMAGE_FORMAT == 0 || !proa__blocking()) return "blocked layouts are off";
     return conv_float32(p);
 }
 
@@ -115,7 +113,7 @@ CONV_FN const char *conv_winograd(const conv_problem *p)
     if (why) return why;
     for (int i = 0; i < 3; i++) {
         int format = proa__format(p->sides[i]);
-        int own = i == 1 ? proa__conv_filter_format() : proa__conv_image_format();
+        int own = i == 1 ? CONV_FILTER_FORMAT : CONV_IMAGE_FORMAT;
         if (!conv_is_result(p, i) && format && format != own)
             return "an operand is in another blocked layout";
     }
@@ -149,7 +147,7 @@ CONV_FN const char *conv_small_spatial(const conv_problem *p)
     if (why) return why;
     if (p->direction == BACKWARD_WEIGHTS) {
         if (proa__channel_block(p->sides[0]) != CONV_BLOCK) return "the images are not in blocked layout";
-    } else if (proa__format(p->sides[1]) != proa__conv_filter_format()) {
+    } else if (proa__format(p->sides[1]) != CONV_FILTER_FORMAT) {
         return "the filter is not in blocked layout";
     }
     if (!conv_by_blocks(g)) return "grouped, channels last, or channels no multiple of 16";
@@ -194,7 +192,7 @@ CONV_FN const char *conv_strided(const conv_problem *p)
     const conv_geometry *g = &p->g;
     const char *why = conv_blocked_float32(p);
     if (why) return why;
-    if (proa__format(p->sides[1]) != proa__conv_filter_format()) return "the filter is not in blocked layout";
+    if (proa__format(p->sides[1]) != CONV_FILTER_FORMAT) return "the filter is not in blocked layout";
     if (!conv_image_by_16(p->sides[2])) return "the gradient is in another blocked layout";
     if (g->dims != 2 || !conv_by_blocks(g)) return "grouped, channels last, or channels no multiple of 16";
     int64_t taps = conv_pixels(g->kernel), phases = g->stride[1] * g->stride[2];
@@ -224,7 +222,7 @@ CONV_FN const char *conv_low_input(const conv_problem *p)
     if (GEMM_VECTOR != 4 * CONV_BLOCK) return "needs AVX-512";
     if (conv_float32(p)) return conv_float32(p);
     if ((p->sides[0]->flags | p->sides[1]->flags) & PROA_T_BLOCKED) return "an operand is in blocked layout";
-    if (p->sides[2]->flags & PROA_T_BLOCKED && proa__format(p->sides[2]) != proa__conv_image_format())
+    if (p->sides[2]->flags & PROA_T_BLOCKED && proa__format(p->sides[2]) != CONV_IMAGE_FORMAT)
         return "the gradient is in another blocked layout";
     if (g->groups != 1 || g->channels_last) return "grouped, or channels last";
     if (g->batch < 1 || g->in_channels < 1) return "empty";

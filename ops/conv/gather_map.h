@@ -5,7 +5,6 @@
 #ifndef PROA_OPS_CONV_GATHER_MAP_H
 #define PROA_OPS_CONV_GATHER_MAP_H
 
-#include "core/blocked.h"
 #include "ops/conv/blocks.h"
 #include "kernels/gemm.h"
 
@@ -47,26 +46,6 @@ static inline proa_status gather_sort(conv_gather_map *p, const conv_pair *list,
     for (int64_t i = 0; i < p->groups; i++) next[i + 1] += next[i];
     for (int64_t i = 0; i < n; i++) p->pairs[next[gather_group(&list[i], kind)]++] = list[i];
     return PROA_OK;
-}
-
-/* Layout of a batch of images, blocked by 16 channels or NCHW; steps in floats. */
-typedef struct gather_map {
-    float *data;
-    int64_t image, block, place, channel, places, blocks;
-} gather_map;
-
-static inline gather_map gather_map_of(const proa_tensor *t, int64_t places)
-{
-    int64_t channels = t->shape[1];
-    gather_map m = {(float *)(void *)proa__memory(t),
-                    channels * places,
-                    PAIRS_BLOCK * places,
-                    PAIRS_BLOCK,
-                    1,
-                    places,
-                    channels / PAIRS_BLOCK};
-    if (!proa__format(t)) m.place = 1, m.channel = places;
-    return m;
 }
 
 /* Prefetches `bytes` bytes. */

@@ -196,9 +196,7 @@ proa_status proa__conv_check_bias(const char *op, const char *name, const proa_t
                                   const proa_tensor *x, int64_t out_channels)
 {
     if (proa__absent(bias)) return PROA_OK;
-    if (bias->dtype != x->dtype)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name, "is %s, but x is %s",
-                             proa_dtype_name((proa_dtype)bias->dtype), proa_dtype_name((proa_dtype)x->dtype));
+    if (bias->dtype != x->dtype) return proa__same_dtype(proa_find_op(op), name, bias, x);
     if (bias->ndim == 1 && proa__shapes_agree(bias->shape, &out_channels, 1)) return PROA_OK;
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), name,
                          "must be 1-D with one value for each of %lld output channels, got %s",

@@ -2,30 +2,22 @@
  * only. */
 #include "ops/conv/inverted_residual.h"
 
+#include "core/run.h"
 #include "ops/epilogue.h"
 
 #define FAIL(argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("inverted_residual"), argument, __VA_ARGS__)
 
-/* A filter is [out, in a group, height, width]; in, out: −1 where any number will do. */
-static proa_status check_filter(const char *name, const proa_tensor *w, proa_dtype dtype, int64_t out,
-                                int64_t in, bool pointwise)
+/* want: the filter's shape [out, in of a group, height, width], 0 or less where any known size will do. */
+static proa_status check_filter(const char *name, const proa_tensor *w, const proa_tensor *x,
+                                const int64_t *want)
 {
-    if ((proa_dtype)w->dtype != dtype)
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op("inverted_residual"), name,
-                             "is %s, but x is %s; convert one with proa_cast",
-                             proa_dtype_name((proa_dtype)w->dtype), proa_dtype_name(dtype));
-    if (w->ndim != 4) return FAIL(name, "must have 4 dims, got %s", proa__tensor_text(w));
-    for (int i = 0; i < 4; i++)
-        if (w->shape[i] < 1)
-            return FAIL(name, "must have elements and known sizes, got %s", proa__tensor_text(w));
-    if (out >= 0 && w->shape[0] != out)
-        return FAIL(name, "must have %lld in its first dim, got %s", (long long)out, proa__tensor_text(w));
-    if (in >= 0 && w->shape[1] != in)
-        return FAIL(name, "must have %lld in its second dim, got %s", (long long)in, proa__tensor_text(w));
-    if (pointwise && (w->shape[2] != 1 || w->shape[3] != 1))
-        return FAIL(name, "must have a height and width of 1, got %s", proa__tensor_text(w));
-    return PROA_OK;
+    if (w->dtype != x->dtype) return proa__same_dtype(proa_find_op("inverted_residual"), name, w, x);
+    bool fits = w->ndim == 4;
+    for (int i = 0; i < 4 && fits; i++) fits = want[i] > 0 ? w->shape[i] == want[i] : w->shape[i] > 0;
+    if (fits) return PROA_OK;
+    return FAIL(name, "must have known sizes, and shape %s where that is positive, got %s",
+                proa__shape_text(want, 4), proa__tensor_text(w));
 }
 
 /* Infers one of the three convolutions: fills g, and `to` with its result's shape, for the next one. */
@@ -44,15 +36,15 @@ static proa_status step(const proa_tensor *x, const proa_tensor *filter, const c
 
 proa_status proa__inverted_geometry(const proa_inverted_residual_args *a, inverted_geometry *g)
 {
-    proa_dtype dtype = (proa_dtype)a->x->dtype;
     if (a->x->ndim != 4)
         return FAIL("x", "must have 4 dims (batch, height, width, channels), got %s",
                     proa__tensor_text(a->x));
-    PROA_TRY(check_filter("depthwise", a->depthwise, dtype, -1, 1, false));
+    PROA_TRY(check_filter("depthwise", a->depthwise, a->x, (int64_t[]){0, 1, 0, 0}));
     int64_t wide = a->depthwise->shape[0];
     g->expands = !proa__absent(a->expand);
-    if (g->expands) PROA_TRY(check_filter("expand", a->expand, dtype, wide, a->x->shape[3], true));
-    PROA_TRY(check_filter("project", a->project, dtype, -1, wide, true));
+    if (g->expands)
+        PROA_TRY(check_filter("expand", a->expand, a->x, (int64_t[]){wide, a->x->shape[3], 1, 1}));
+    PROA_TRY(check_filter("project", a->project, a->x, (int64_t[]){0, wide, 1, 1}));
     proa_tensor made[3];
     const proa_tensor *x = a->x;
     conv_params plain = {.groups = 1, .algorithm = PROA_PADDING_ALGORITHM_EXPLICIT};

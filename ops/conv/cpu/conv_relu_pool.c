@@ -22,11 +22,24 @@ enum { CHUNKS = 32, ROWS_MAX = 5, VECTORS_MAX = 2, WAYS = 4 };
 typedef float lane __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 typedef int32_t lane_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
 
+/* Argmax pixels of one plane whose gradient is not zero: their filter windows' offsets in an image
+ * [line][column][channel], and the gradients. */
+typedef struct given {
+    int64_t n;
+    int64_t *at;
+    float *value;
+} given;
+
+/* A register tile of a filter's rows × vectors, over all argmax pixels of a plane: `image` and `filter` are
+ * at its first vector, their rows `pitch` and `ld` floats apart. */
+typedef void (*pooled_tile_fn)(const given *v, float *image, int64_t pitch, float *filter, int64_t ld);
+
 typedef struct pooled_job {
     pooled_geometry p;
     const float *x, *weight, *bias, *out, *d_out;
     const int32_t *place;
-    float *result; /* out, d_x or, of all chunks, the sums of d_weight and d_bias */
+    const pooled_tile_fn *tiles; /* of a gradient: by rows and vectors */
+    float *result;               /* out, d_x or, of all chunks, the sums of d_weight and d_bias */
     int32_t *places;
     float *packed;     /* the weights as the task reads them */
     float *work;       /* a chunk's */
@@ -66,17 +79,15 @@ static proa_status run_chunks(pooled_job *j, int64_t each, int64_t packed, void 
     return PROA_OK;
 }
 
-/* Takes float32 only; the composed kernels take wider dtypes. */
-#define POOLED_PREPARE(op)                                                 \
+/* A kernel for float32; the composed kernels take wider dtypes. */
+#define POOLED_KERNEL(op)                                                  \
     static proa_status op##_prepare(const void *args, void **state)        \
     {                                                                      \
         conv_problem p = {.sides = {((const proa_##op##_args *)args)->x}}; \
         *state = NULL;                                                     \
         return conv_ask(CONV_ALGORITHM_##op##_cpu, NULL, &p);              \
-    }
-POOLED_PREPARE(conv2d_pooled)
-POOLED_PREPARE(conv2d_pooled_grad_input)
-POOLED_PREPARE(conv2d_pooled_grad_filter)
+    }                                                                      \
+    PROA_KERNEL_PREPARED(op##_cpu, op, op##_prepare, NULL)
 
 static inline int64_t chunk_start(const pooled_job *j, int64_t chunk)
 {
@@ -198,7 +209,7 @@ static void forward_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-PROA_KERNEL_PREPARED(conv2d_pooled_cpu, conv2d_pooled, conv2d_pooled_prepare, NULL)
+POOLED_KERNEL(conv2d_pooled)
 {
     pooled_job j = {.bias = conv_floats(a->bias),
                     .result = (float *)(void *)a->out->data,
@@ -213,14 +224,6 @@ PROA_KERNEL_PREPARED(conv2d_pooled_cpu, conv2d_pooled, conv2d_pooled_prepare, NU
 }
 
 /* ---- argmax pixels with a gradient, which both gradients sum over ---- */
-
-/* Argmax pixels of one plane whose gradient is not zero: their filter windows' offsets in an image
- * [line][column][channel], and the gradients. */
-typedef struct given {
-    int64_t n;
-    int64_t *at;
-    float *value;
-} given;
 
 /* Floats of scratch that `given` needs, with space for one more entry; and how they are divided. */
 static int64_t given_floats(const pooled_job *j)
@@ -265,9 +268,6 @@ static int64_t image_floats(const pooled_job *j)
     return gemm_round_up(j->lines * j->width * j->p.g.in_channels + VECTORS_MAX * LANES, 16);
 }
 
-/* A register tile of a filter's rows × vectors, over all argmax pixels of a plane: `image` and `filter` are
- * at its first vector, their rows `pitch` and `ld` floats apart. */
-typedef void (*pooled_tile_fn)(const given *v, float *image, int64_t pitch, float *filter, int64_t ld);
 #define POOLED_TILE(name, rows, vecs)                                                              \
     static void name##_##rows##_##vecs(const given *v, float *image, int64_t pitch, float *filter, \
                                        int64_t ld)                                                 \
@@ -284,16 +284,15 @@ typedef void (*pooled_tile_fn)(const given *v, float *image, int64_t pitch, floa
     static const pooled_tile_fn name##s[ROWS_MAX * VECTORS_MAX] = {POOLED_EACH(POOLED_ENTRY, name)}
 
 /* Runs the tiles of a whole filter. */
-static void run_tiles(const pooled_job *j, const pooled_tile_fn *tiles, const given *v, float *image,
-                      float *filter)
+static void run_tiles(const pooled_job *j, const given *v, float *image, float *filter)
 {
     const conv_geometry *g = &j->p.g;
     int64_t ld = j->vectors * LANES, pitch = j->width * g->in_channels;
     for (int64_t r = 0; r < g->kernel[1]; r += ROWS_MAX)
         for (int64_t k = 0; k < j->vectors; k += VECTORS_MAX) {
             int64_t rows = gemm_min(ROWS_MAX, g->kernel[1] - r), vecs = gemm_min(VECTORS_MAX, j->vectors - k);
-            tiles[(rows - 1) * VECTORS_MAX + vecs - 1](v, image + r * pitch + k * LANES, pitch,
-                                                       filter + r * ld + k * LANES, ld);
+            j->tiles[(rows - 1) * VECTORS_MAX + vecs - 1](v, image + r * pitch + k * LANES, pitch,
+                                                          filter + r * ld + k * LANES, ld);
         }
 }
 
@@ -354,55 +353,6 @@ static inline __attribute__((always_inline)) void filter_tile(const int rows, co
 
 POOLED_TILES(filter_tile);
 
-/* Floats of one chunk's sums: weight gradients, then bias gradients. */
-static int64_t filter_floats(const pooled_job *j)
-{
-    return j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1);
-}
-
-static void filter_range(int64_t begin, int64_t end, void *context)
-{
-    const pooled_job *j = context;
-    const conv_geometry *g = &j->p.g;
-    const int64_t filter = g->kernel[1] * j->vectors * LANES, planes = g->in_channels * g->in[1] * g->in[2];
-    for (int64_t chunk = begin; chunk < end; chunk++) {
-        float *image = j->work + chunk * j->work_each, *sums = image + image_floats(j) + given_floats(j);
-        float *totals = sums + g->out_channels * filter;
-        memset(image, 0, (size_t)j->work_each * sizeof *image);
-        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
-            turn_image(j, (float *)(uintptr_t)j->x + n * planes, image, false);
-            for (int64_t o = 0; o < g->out_channels; o++) {
-                given v = given_of(j, image + image_floats(j));
-                totals[o] += take_plane(j, n * g->out_channels + o, &v);
-                run_tiles(j, filter_tiles, &v, image, sums + o * filter);
-            }
-        }
-        memcpy(j->result + chunk * filter_floats(j), sums, (size_t)filter_floats(j) * sizeof *sums);
-    }
-}
-
-PROA_KERNEL_PREPARED(conv2d_pooled_grad_filter_cpu, conv2d_pooled_grad_filter,
-                     conv2d_pooled_grad_filter_prepare, NULL)
-{
-    pooled_job j = {.out = conv_floats(a->out),
-                    .d_out = conv_floats(a->d_out),
-                    .place = (const int32_t *)(void *)a->place->data};
-    PROA_TRY(start(&j, "conv2d_pooled_grad_filter", a->x, a->weight, &a->padding, &a->kernel_size));
-    int64_t n = filter_floats(&j);
-    j.result = proa_scratch((size_t)((j.chunks + 1) * n) * sizeof *j.result);
-    if (!j.result) return proa_error();
-    proa_status status = PROA_OK;
-    if (j.chunks) status = run_chunks(&j, image_floats(&j) + given_floats(&j) + n, 0, NULL, filter_range);
-    float *total = j.result + j.chunks * n;
-    memset(total, 0, (size_t)n * sizeof *total);
-    for (int64_t chunk = 0; chunk < j.chunks; chunk++)
-        for (int64_t i = 0; i < n; i++) total[i] += j.result[chunk * n + i];
-    turn_filters(&j, (float *)(void *)a->d_weight->data, total, true);
-    memcpy(a->d_bias->data, total + n - j.p.g.out_channels, (size_t)j.p.g.out_channels * sizeof *total);
-    proa_scratch_free(j.result);
-    return status;
-}
-
 /* ---- dgrad ---------------------------------------------------------------------------------- */
 
 /* Adds value · filter[rows × vecs vectors] to the image at each offset `at`. WAYS distant offsets are
@@ -429,6 +379,62 @@ static inline __attribute__((always_inline)) void input_tile(const int rows, con
 
 POOLED_TILES(input_tile);
 
+/* ---- both --------------------------------------------------------------------------------------- */
+
+/* Floats of one chunk's sums: weight gradients, then bias gradients. */
+static int64_t filter_floats(const pooled_job *j)
+{
+    return j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1);
+}
+
+/* The gradients of a chunk's images, channel by channel: wgrad adds the image at the argmax pixels to the
+ * chunk's sums, dgrad adds the filters to the image there. */
+static void gradients_range(int64_t begin, int64_t end, void *context)
+{
+    const pooled_job *j = context;
+    const conv_geometry *g = &j->p.g;
+    const bool to_input = j->tiles == input_tiles;
+    const int64_t filter = g->kernel[1] * j->vectors * LANES, planes = g->in_channels * g->in[1] * g->in[2];
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        float *image = j->work + chunk * j->work_each;
+        float *filters = to_input ? j->packed : j->result + chunk * filter_floats(j);
+        if (!to_input) memset(image, 0, (size_t)image_floats(j) * sizeof *image); /* the padding */
+        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
+            if (to_input) memset(image, 0, (size_t)image_floats(j) * sizeof *image);
+            else turn_image(j, (float *)(uintptr_t)j->x + n * planes, image, false);
+            for (int64_t o = 0; o < g->out_channels; o++) {
+                given v = given_of(j, image + image_floats(j));
+                float total = take_plane(j, n * g->out_channels + o, &v);
+                run_tiles(j, &v, image, filters + o * filter);
+                if (!to_input) filters[g->out_channels * filter + o] += total;
+            }
+            if (to_input) turn_image(j, j->result + n * planes, image, true);
+        }
+    }
+}
+
+POOLED_KERNEL(conv2d_pooled_grad_filter)
+{
+    pooled_job j = {.tiles = filter_tiles,
+                    .out = conv_floats(a->out),
+                    .d_out = conv_floats(a->d_out),
+                    .place = (const int32_t *)(void *)a->place->data};
+    PROA_TRY(start(&j, "conv2d_pooled_grad_filter", a->x, a->weight, &a->padding, &a->kernel_size));
+    const int64_t n = filter_floats(&j), all = (j.chunks + 1) * n;
+    j.result = proa_scratch((size_t)all * sizeof *j.result);
+    if (!j.result) return proa_error();
+    memset(j.result, 0, (size_t)all * sizeof *j.result);
+    proa_status status = PROA_OK;
+    if (j.chunks) status = run_chunks(&j, image_floats(&j) + given_floats(&j), 0, NULL, gradients_range);
+    float *total = j.result + j.chunks * n;
+    for (int64_t chunk = 0; chunk < j.chunks; chunk++)
+        for (int64_t i = 0; i < n; i++) total[i] += j.result[chunk * n + i];
+    turn_filters(&j, (float *)(void *)a->d_weight->data, total, true);
+    memcpy(a->d_bias->data, total + n - j.p.g.out_channels, (size_t)j.p.g.out_channels * sizeof *total);
+    proa_scratch_free(j.result);
+    return status;
+}
+
 static void pack_filters(const pooled_job *j)
 {
     const conv_geometry *g = &j->p.g;
@@ -436,34 +442,16 @@ static void pack_filters(const pooled_job *j)
     turn_filters(j, (float *)(uintptr_t)j->weight, j->packed, false);
 }
 
-static void input_range(int64_t begin, int64_t end, void *context)
+POOLED_KERNEL(conv2d_pooled_grad_input)
 {
-    const pooled_job *j = context;
-    const conv_geometry *g = &j->p.g;
-    const int64_t filter = g->kernel[1] * j->vectors * LANES, planes = g->in_channels * g->in[1] * g->in[2];
-    for (int64_t chunk = begin; chunk < end; chunk++) {
-        float *image = j->work + chunk * j->work_each;
-        for (int64_t n = chunk_start(j, chunk); n < chunk_start(j, chunk + 1); n++) {
-            memset(image, 0, (size_t)image_floats(j) * sizeof *image);
-            for (int64_t o = 0; o < g->out_channels; o++) {
-                given v = given_of(j, image + image_floats(j));
-                take_plane(j, n * g->out_channels + o, &v);
-                run_tiles(j, input_tiles, &v, image, j->packed + o * filter);
-            }
-            turn_image(j, j->result + n * planes, image, true);
-        }
-    }
-}
-
-PROA_KERNEL_PREPARED(conv2d_pooled_grad_input_cpu, conv2d_pooled_grad_input, conv2d_pooled_grad_input_prepare,
-                     NULL)
-{
-    pooled_job j = {.out = conv_floats(a->out),
+    pooled_job j = {.tiles = input_tiles,
+                    .out = conv_floats(a->out),
                     .d_out = conv_floats(a->d_out),
                     .place = (const int32_t *)(void *)a->place->data,
                     .result = (float *)(void *)a->d_x->data};
     PROA_TRY(start(&j, "conv2d_pooled_grad_input", a->x, a->weight, &a->padding, &a->kernel_size));
     if (!j.chunks) return PROA_OK;
     return run_chunks(&j, image_floats(&j) + given_floats(&j),
-                      j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_filters, input_range);
+                      j.p.g.out_channels * j.p.g.kernel[1] * j.vectors * LANES, pack_filters,
+                      gradients_range);
 }

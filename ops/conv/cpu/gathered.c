@@ -134,7 +134,7 @@ static proa_status keep_strided(const conv_problem *p, void **state)
 typedef struct gather_job {
     const gather_state *s;
     bool forward;
-    gather_map from, to;
+    image_map from, to;
     const float *filter, *bias;
     int64_t chunk, parts; /* vectors that are packed at once; turns of a chunk */
     int64_t vector;       /* floats of a packed one: [block][pixel][channel][column] */
@@ -162,7 +162,7 @@ static void next_column(const gather_state *s, gather_column *at)
 }
 
 /* Pixel i of a window for a column; NULL outside the map, and after the last image. */
-static float *pixel_at(const gather_state *s, const gather_window *w, const gather_map *m,
+static float *pixel_at(const gather_state *s, const gather_window *w, const image_map *m,
                        const gather_column *at, int64_t i)
 {
     int64_t y = at->y * w->step[0] + w->first[0] + i / w->across;
@@ -175,7 +175,7 @@ static float *pixel_at(const gather_state *s, const gather_window *w, const gath
 static void pack_pixel(const gather_job *j, int64_t vector, int64_t i, float *to)
 {
     const gather_state *s = j->s;
-    const gather_map *m = &j->from;
+    const image_map *m = &j->from;
     const float *from[BLOCK];
     gather_column at = column_of(s, vector * BLOCK);
     for (int64_t k = 0; k < BLOCK; k++, next_column(s, &at)) from[k] = pixel_at(s, &s->from, m, &at, i);
@@ -199,7 +199,7 @@ static void pack_pixel(const gather_job *j, int64_t vector, int64_t i, float *to
 static void store_pixel(const gather_job *j, int64_t vector, int64_t block, int64_t i, gather_lane *rows)
 {
     const gather_state *s = j->s;
-    const gather_map *m = &j->to;
+    const image_map *m = &j->to;
     gather_transpose(rows);
     gather_column at = column_of(s, vector * BLOCK);
     for (int64_t k = 0; k < BLOCK; k++, next_column(s, &at)) {
@@ -276,11 +276,11 @@ static proa_status run_columns(const proa_run *run, bool forward, const proa_ten
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to)
 {
     const gather_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(to, proa__conv_image_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(to, CONV_IMAGE_FORMAT));
     gather_job j = {.s = s,
                     .forward = forward,
-                    .from = gather_map_of(from, s->from.size[0] * s->from.size[1]),
-                    .to = gather_map_of(to, s->to.size[0] * s->to.size[1]),
+                    .from = image_map_of(from, s->from.size[0] * s->from.size[1]),
+                    .to = image_map_of(to, s->to.size[0] * s->to.size[1]),
                     .filter = (const float *)(void *)proa__memory(weight),
                     .bias = conv_floats(bias)};
     j.vector = j.from.blocks * s->from.count * TILE;
@@ -302,14 +302,14 @@ static proa_status run_columns(const proa_run *run, bool forward, const proa_ten
 
 typedef struct filter_job {
     const gather_state *s;
-    gather_map x, d_out;
+    image_map x, d_out;
     float *d_weight;
     bool plain; /* d_weight is row-major */
     float *packed, *packed_d;
 } filter_job;
 
 /* Copies a block of channels to [pixel][image][channel]. */
-static void pack_channels(int64_t batch, const gather_map *m, int64_t b, float *to)
+static void pack_channels(int64_t batch, const image_map *m, int64_t b, float *to)
 {
     for (int64_t p = 0; p < m->places; p++)
         for (int64_t n = 0; n < batch; n++, to += BLOCK) {
@@ -406,10 +406,10 @@ CONV_KERNEL_WEIGHTS(conv2d_grad_filter_small_spatial_avx512_cpu, keep_small, gat
                     conv_filter_format)
 {
     const gather_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, CONV_FILTER_FORMAT));
     filter_job j = {.s = s,
-                    .x = gather_map_of(a->x, conv_pixels(s->g.in)),
-                    .d_out = gather_map_of(a->d_out, conv_pixels(s->g.out)),
+                    .x = image_map_of(a->x, conv_pixels(s->g.in)),
+                    .d_out = image_map_of(a->d_out, conv_pixels(s->g.out)),
                     .d_weight = (float *)(void *)proa__memory(a->d_weight),
                     .plain = !proa__format(a->d_weight)};
     return run_filter(&j);

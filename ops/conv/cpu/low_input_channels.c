@@ -19,8 +19,7 @@ typedef struct low_input_job {
     const float *x, *weight;
     float *result;
     int64_t taps, places; /* taps of the filter; pixels of the output */
-    const float *d;       /* d_out; below: its strides in floats, its blocks of 16 channels */
-    int64_t d_image, d_block, d_place, d_channel, d_blocks;
+    image_map d;          /* d_out */
     /* dgrad */
     int64_t vectors, together; /* vectors of 16 images; vectors summed together */
     float *packed;             /* d_out as [vector][place][channel][16 images] */
@@ -32,19 +31,21 @@ typedef struct low_input_job {
     float *work;
 } low_input_job;
 
-static void look_at_d(low_input_job *j, const proa_tensor *d_out)
+static low_input_job job_of(const conv_geometry *g, const proa_tensor *d_out, const proa_tensor *result)
 {
-    j->d = (const float *)(const void *)proa__memory(d_out);
-    j->taps = conv_pixels(j->g.kernel), j->places = conv_pixels(j->g.out);
-    j->d_blocks = (j->g.out_channels + BLOCK - 1) / BLOCK, j->d_block = BLOCK * j->places;
-    j->d_image = proa__format(d_out) ? j->d_blocks * j->d_block : j->g.out_channels * j->places;
-    j->d_place = proa__format(d_out) ? BLOCK : 1, j->d_channel = proa__format(d_out) ? 1 : j->places;
+    const int64_t places = conv_pixels(g->out);
+    return (low_input_job){.g = *g,
+                           .d = image_map_of(d_out, places),
+                           .result = (float *)(void *)result->data,
+                           .taps = conv_pixels(g->kernel),
+                           .places = places};
 }
 
 static const float *d_at(const low_input_job *j, int64_t image, int64_t place, int64_t channel)
 {
-    return j->d + image * j->d_image + channel / BLOCK * j->d_block + channel % BLOCK * j->d_channel +
-           place * j->d_place;
+    const image_map *m = &j->d;
+    return m->data + image * m->image + channel / BLOCK * m->block + channel % BLOCK * m->channel +
+           place * m->place;
 }
 
 /* ---- dgrad ------------------------------------------------------------------------------- */
@@ -54,7 +55,7 @@ static const float *d_at(const low_input_job *j, int64_t image, int64_t place, i
 static void pack_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
-    const bool by_channels = j->d_channel == 1;
+    const bool by_channels = j->d.channel == 1;
     const int64_t channels = by_channels ? 4 : 1, pixels = by_channels ? 1 : 4;
     int64_t oc = j->g.out_channels, each = oc * BLOCK, width = j->g.out[2];
     for (int64_t item = begin; item < end; item++) {
@@ -66,7 +67,7 @@ static void pack_range(int64_t begin, int64_t end, void *context)
                 int64_t count = by_channels ? gemm_min(4, oc - c) : gemm_min(4, stop - p);
                 int64_t step = by_channels ? BLOCK : each, i = 0;
                 for (; count == 4 && i + 4 <= n; i += 4)
-                    gemm_transpose_four(d_at(j, first + i, p, c), j->d_image, to + i, step);
+                    gemm_transpose_four(d_at(j, first + i, p, c), j->d.image, to + i, step);
                 for (; i < BLOCK; i++)
                     for (int64_t k = 0; k < count; k++)
                         to[k * step + i] = i < n ? d_at(j, first + i, p, c)[k] : 0;
@@ -219,7 +220,7 @@ static void block_image(const low_input_job *j, int64_t n, float *to)
     int64_t oc = j->g.out_channels, fours = j->places / 4 * 4;
     for (int64_t c = 0; c < oc; c += 4) {
         const float *from = d_at(j, n, 0, c);
-        float *at = to + c / BLOCK * j->d_block + c % BLOCK;
+        float *at = to + c / BLOCK * j->d.block + c % BLOCK;
         int64_t p = 0, count = gemm_min(4, oc - c);
         for (; count == 4 && p < fours; p += 4)
             gemm_transpose_four(from + p, j->places, at + p * BLOCK, BLOCK);
@@ -277,7 +278,7 @@ static void add_image(const low_input_job *j, const float *x, const float *d, la
     const conv_geometry *g = &j->g;
     int64_t rows = g->in_channels * g->kernel[1], most = SUMS / g->kernel[2], shift[SUMS];
     int64_t tiles = (rows + most - 1) / most;
-    for (int64_t b = 0; b < j->d_blocks; b++, d += j->d_block)
+    for (int64_t b = 0; b < j->d.blocks; b++, d += j->d.block)
         for (int64_t t = 0; t < tiles; t++) {
             int64_t first = t * rows / tiles, count = (t + 1) * rows / tiles - first;
             for (int64_t i = 0; i < count; i++) {
@@ -292,7 +293,7 @@ static void add_image(const low_input_job *j, const float *x, const float *d, la
 static void filter_range(int64_t begin, int64_t end, void *context)
 {
     const low_input_job *j = context;
-    int64_t batch = j->g.batch, d_image = j->d_blocks * j->d_block;
+    int64_t batch = j->g.batch, d_image = j->d.blocks * j->d.block;
     for (int64_t chunk = begin; chunk < end; chunk++) {
         float *sums = j->work + chunk * j->each, *padded = sums + j->sums, *blocks = padded + j->padded;
         memset(sums, 0, (size_t)j->sums * sizeof *sums);
@@ -300,8 +301,8 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         for (int64_t n = chunk * batch / j->chunks; n < (chunk + 1) * batch / j->chunks; n++) {
             if (j->padded) pad_image(&j->g, j->x, n, j->lines, j->pitch, padded);
             if (j->blocks) block_image(j, n, blocks);
-            add_image(j, j->padded ? padded : j->x + n * j->image, j->blocks ? blocks : j->d + n * d_image,
-                      (lane *)(void *)sums);
+            add_image(j, j->padded ? padded : j->x + n * j->image,
+                      j->blocks ? blocks : j->d.data + n * d_image, (lane *)(void *)sums);
         }
     }
 }
@@ -325,12 +326,12 @@ static proa_status run_filter(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
     if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
-    bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d_channel != 1;
+    bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d.channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
     j->image = g->in_channels * j->lines * j->pitch;
     j->chunks = gemm_min(g->batch, CHUNKS);
-    j->sums = j->d_blocks * g->in_channels * j->taps * BLOCK;
-    j->padded = pads ? gemm_round_up(j->image, BLOCK) : 0, j->blocks = packs ? j->d_blocks * j->d_block : 0;
+    j->sums = j->d.blocks * g->in_channels * j->taps * BLOCK;
+    j->padded = pads ? gemm_round_up(j->image, BLOCK) : 0, j->blocks = packs ? j->d.blocks * j->d.block : 0;
     j->each = j->sums + j->padded + j->blocks;
     j->work = proa_scratch((size_t)(j->chunks * j->each) * sizeof(float));
     if (!j->work) return proa_error();
@@ -342,28 +343,18 @@ static proa_status run_filter(low_input_job *j)
 
 /* ---- the kernels ---------------------------------------------------------------------------------- */
 
-static int stays_plain(const void *args, const void *state)
-{
-    (void)args, (void)state;
-    return 0;
-}
-
 CONV_KERNEL_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
-                 stays_plain)
+                 conv_row_major)
 {
-    low_input_job j = {.g = *(const conv_geometry *)run->state,
-                       .weight = conv_floats(a->weight),
-                       .result = (float *)(void *)a->d_x->data};
-    look_at_d(&j, a->d_out);
+    low_input_job j = job_of(run->state, a->d_out, a->d_x);
+    j.weight = conv_floats(a->weight);
     return run_input(&j);
 }
 
 CONV_KERNEL_WEIGHTS(conv2d_grad_filter_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
-                    stays_plain)
+                    conv_row_major)
 {
-    low_input_job j = {.g = *(const conv_geometry *)run->state,
-                       .x = conv_floats(a->x),
-                       .result = (float *)(void *)a->d_weight->data};
-    look_at_d(&j, a->d_out);
+    low_input_job j = job_of(run->state, a->d_out, a->d_weight);
+    j.x = conv_floats(a->x);
     return run_filter(&j);
 }

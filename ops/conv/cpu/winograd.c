@@ -36,33 +36,34 @@ typedef struct form {
     float *data, *scratch; /* scratch: NULL where data is the tensor's */
 } form;
 
-static proa_status form_make(form *f, const proa_tensor *t, int format)
+/* Two operands and the result. */
+enum { RESULT = 2, FORMS };
+
+/* Fills in `data` of forms whose tensor and format are set. */
+static proa_status forms_begin(form *forms)
 {
-    *f = (form){.of = t, .format = format};
-    if (proa__format(t) == format) {
-        f->data = (float *)(void *)proa__memory(t);
-        return PROA_OK;
+    for (form *f = forms; f < forms + FORMS; f++) {
+        const int format = proa__format(f->of);
+        f->data = (float *)(void *)proa__memory(f->of);
+        if (format == f->format) continue;
+        f->scratch = proa_scratch(proa__format_bytes(f->of, f->format));
+        if (!f->scratch) return proa_error();
+        if (f < forms + RESULT)
+            PROA_TRY(proa__convert_blocked(f->of, format, f->data, f->format, f->scratch));
+        f->data = f->scratch;
     }
-    f->data = f->scratch = proa_scratch(proa__format_bytes(t, format));
-    return f->data ? PROA_OK : proa_error();
+    return PROA_OK;
 }
 
-static proa_status form_read(form *f, const proa_tensor *t, int format)
+/* Writes the result if `status` is OK, and frees the forms' scratch. */
+static proa_status forms_end(form *forms, proa_status status)
 {
-    PROA_TRY(form_make(f, t, format));
-    if (!f->scratch) return PROA_OK;
-    return proa__convert_blocked(t, proa__format(t), proa__memory(t), format, f->scratch);
-}
-
-static proa_status form_write(const form *f)
-{
-    if (!f->scratch) return PROA_OK;
-    return proa__convert_blocked(f->of, f->format, f->scratch, proa__format(f->of), proa__memory(f->of));
-}
-
-static void form_release(form *forms, int n)
-{
-    for (int i = 0; i < n; i++) proa_scratch_free(forms[i].scratch);
+    const form *r = &forms[RESULT];
+    if (status == PROA_OK && r->scratch)
+        status =
+            proa__convert_blocked(r->of, r->format, r->scratch, proa__format(r->of), proa__memory(r->of));
+    for (int i = 0; i < FORMS; i++) proa_scratch_free(forms[i].scratch);
+    return status;
 }
 
 /* ---- the filter's points ---------------------------------------------------------------------------- */
@@ -129,33 +130,30 @@ static proa_status run_images(winograd *w, filter_job *f)
 }
 
 /* to = from convolved with the filter (forward), or with the rotated filter (dgrad). */
-static proa_status run_between(conv_kind kind, const proa_run *run, const proa_tensor *from_tensor,
-                               const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to_tensor)
+static proa_status run_between(conv_kind kind, const proa_run *run, const proa_tensor *from,
+                               const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to)
 {
     const conv_geometry *g = run->state;
-    const int format = proa__conv_image_format();
     const bool back = kind == BACKWARD_DATA;
-    form forms[3] = {{0}}, *from = forms, *filter = forms + 1, *to = forms + 2;
-    if (run->fresh) PROA_TRY(proa__block_output(to_tensor, format));
-    proa_status status = form_read(from, from_tensor, format);
-    if (status == PROA_OK) status = form_read(filter, weight, proa__conv_filter_format());
-    if (status == PROA_OK) status = form_make(to, to_tensor, format);
+    form forms[FORMS] = {{.of = from, .format = CONV_IMAGE_FORMAT},
+                         {.of = weight, .format = CONV_FILTER_FORMAT},
+                         {.of = to, .format = CONV_IMAGE_FORMAT}};
+    if (run->fresh) PROA_TRY(proa__block_output(to, CONV_IMAGE_FORMAT));
+    proa_status status = forms_begin(forms);
     if (status == PROA_OK) {
         winograd w = {
             .kind = &winograd_f2x2_kind,
-            .from = winograd_map_of(from->data, back ? g->out : g->in, from_tensor->shape[1], true),
-            .to = winograd_map_of(to->data, back ? g->in : g->out, to_tensor->shape[1], true),
+            .from = winograd_map_of(forms[0].data, back ? g->out : g->in, from->shape[1], true),
+            .to = winograd_map_of(forms[RESULT].data, back ? g->in : g->out, to->shape[1], true),
             .batch = g->batch,
             .before = {back ? 2 - g->before[1] : g->before[1], back ? 2 - g->before[2] : g->before[2]},
             .bias = conv_floats(bias),
             .tail = {.residual = proa_none}};
         status = run_images(
             &w, &(filter_job){
-                    .filter = filter->data, .in = g->in_channels, .out = g->out_channels, .to_input = back});
+                    .filter = forms[1].data, .in = g->in_channels, .out = g->out_channels, .to_input = back});
     }
-    if (status == PROA_OK) status = form_write(to);
-    form_release(forms, 3);
-    return status;
+    return forms_end(forms, status);
 }
 
 /* ---- wgrad ------------------------------------------------------------------------------------ */
@@ -328,24 +326,21 @@ static proa_status sum_tiles_up(sum_job *j)
 static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, const proa_tensor *d_out,
                               proa_tensor *d_weight)
 {
-    const int format = proa__conv_image_format();
-    form forms[3] = {{0}}, *in = forms, *out = forms + 1, *filter = forms + 2;
-    proa_status status = form_read(in, x, format);
-    if (status == PROA_OK) status = form_read(out, d_out, format);
-    if (status == PROA_OK) status = form_make(filter, d_weight, proa__conv_filter_format());
+    form forms[FORMS] = {{.of = x, .format = CONV_IMAGE_FORMAT},
+                         {.of = d_out, .format = CONV_IMAGE_FORMAT},
+                         {.of = d_weight, .format = CONV_FILTER_FORMAT}};
+    proa_status status = forms_begin(forms);
     if (status == PROA_OK) {
         sum_job j = {.w = {.kind = &winograd_f2x2_kind,
-                           .from = winograd_map_of(in->data, g->in, g->in_channels, true),
+                           .from = winograd_map_of(forms[0].data, g->in, g->in_channels, true),
                            .to = winograd_map_of(NULL, g->out, g->out_channels, true),
                            .batch = g->batch,
                            .before = {g->before[1], g->before[2]}},
-                     .d_out = out->data,
-                     .f = {.filter = filter->data, .in = g->in_channels, .out = g->out_channels}};
+                     .d_out = forms[1].data,
+                     .f = {.filter = forms[RESULT].data, .in = g->in_channels, .out = g->out_channels}};
         status = sum_tiles_up(&j);
     }
-    if (status == PROA_OK) status = form_write(filter);
-    form_release(forms, 3);
-    return status;
+    return forms_end(forms, status);
 }
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
@@ -364,6 +359,6 @@ CONV_KERNEL_DATA(conv2d_grad_input_winograd_avx512_cpu, conv_keep_geometry, conv
 CONV_KERNEL_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
                     conv_filter_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, proa__conv_filter_format()));
+    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, CONV_FILTER_FORMAT));
     return run_filter(run->state, a->x, a->d_out, a->d_weight);
 }

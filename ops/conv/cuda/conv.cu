@@ -5,8 +5,22 @@
 #include "devices/cuda/layout.h"
 #include "devices/cuda/library.h"
 
-#include "ops/conv/cuda/conv.h"
 #include "ops/padding.h"
+
+/* Attributes of the ops of the family; inference has checked them. */
+struct conv_attributes {
+    int dims;
+    bool transposed;
+    const proa_ints *stride, *padding, *dilation;
+    int64_t groups;
+    proa_padding_algorithm algorithm;
+    proa_data_format format;
+};
+#define CONV_ATTRIBUTES(a, N, transposed)                                                                \
+    {                                                                                                    \
+        N, transposed, &(a)->stride, &(a)->padding, &(a)->dilation, (a)->groups, (a)->padding_algorithm, \
+            (a)->data_format                                                                             \
+    }
 
 /* One operand: five dims (n or k, channels, depth, row, column), strides in bytes. */
 struct conv_side {
@@ -233,9 +247,10 @@ static void release(cuda_context *c, conv_job *j)
     }
 }
 
-proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_attributes *a,
-                     const proa_tensor *in, const proa_tensor *filter, const proa_tensor *out,
-                     const proa_tensor *bias)
+/* The operand that the direction names is written; bias may be NULL or absent. */
+static proa_status conv_run(cuda_context *c, cuda_conv_direction direction, const conv_attributes *a,
+                            const proa_tensor *in, const proa_tensor *filter, const proa_tensor *out,
+                            const proa_tensor *bias)
 {
     static const double zero = 0;
     cuda_tensor x = cuda_look(in), w = cuda_look(filter), y = cuda_look(out);
