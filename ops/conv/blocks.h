@@ -22,17 +22,59 @@ typedef struct image_map {
     int64_t image, block, place, channel, places, blocks;
 } image_map;
 
-static inline image_map image_map_of(const proa_tensor *t, int64_t places)
+static inline image_map image_map_of(float *data, bool blocked, int64_t channels, int64_t places)
 {
-    const bool blocked = proa__format(t) != 0;
-    const int64_t channels = t->shape[1], blocks = (channels + CONV_BLOCK - 1) / CONV_BLOCK;
-    return (image_map){.data = (float *)(void *)proa__memory(t),
+    const int64_t blocks = (channels + CONV_BLOCK - 1) / CONV_BLOCK;
+    return (image_map){.data = data,
                        .image = (blocked ? blocks * CONV_BLOCK : channels) * places,
                        .block = CONV_BLOCK * places,
                        .place = blocked ? CONV_BLOCK : 1,
                        .channel = blocked ? 1 : places,
                        .places = places,
                        .blocks = blocks};
+}
+
+/* An operand or the result in its blocked layout: the tensor's memory if it has that layout, else scratch. */
+typedef struct conv_form {
+    const proa_tensor *of;
+    int format;
+    float *data, *scratch; /* scratch: NULL where data is the tensor's */
+} conv_form;
+
+/* Of two operands, the filter second, and the result; of wgrad, the filter is the result. */
+enum { CONV_RESULT = 2, CONV_FORMS };
+
+/* Makes the forms of a call; a result that the call owns becomes blocked itself. conv_forms_end follows. */
+static inline proa_status conv_forms_begin(const proa_run *run, conv_kind kind, const proa_tensor *first,
+                                           const proa_tensor *second, proa_tensor *result, conv_form *forms)
+{
+    const proa_tensor *const of[CONV_FORMS] = {first, second, result};
+    const int filter = kind == BACKWARD_WEIGHTS ? CONV_RESULT : 1;
+    for (int i = 0; i < CONV_FORMS; i++)
+        forms[i] = (conv_form){.of = of[i], .format = i == filter ? CONV_FILTER_FORMAT : CONV_IMAGE_FORMAT};
+    if (run->fresh) PROA_TRY(proa__block_output(result, forms[CONV_RESULT].format));
+    for (int i = 0; i < CONV_FORMS; i++) {
+        conv_form *f = &forms[i];
+        const int format = proa__format(f->of);
+        f->data = (float *)(void *)proa__memory(f->of);
+        if (format == f->format) continue;
+        f->scratch = proa_scratch(proa__format_bytes(f->of, f->format));
+        if (!f->scratch) return proa_error();
+        if (i != CONV_RESULT) PROA_TRY(proa__convert_blocked(f->of, format, f->data, f->format, f->scratch));
+        f->data = f->scratch;
+    }
+    return PROA_OK;
+}
+
+/* Writes the result if `status` is OK, and frees scratch. */
+static inline proa_status conv_forms_end(conv_form *forms, proa_status status)
+{
+    const conv_form *r = &forms[CONV_RESULT];
+    if (status == PROA_OK && r->scratch)
+        status =
+            proa__convert_blocked(r->of, r->format, r->scratch, proa__format(r->of), proa__memory(r->of));
+    for (int i = 0; i < CONV_FORMS; i++) proa_scratch_free(forms[i].scratch);
+    return status;
 }
 
 /* The formats as functions of args and state, which PROA_KERNEL_BLOCKED takes. */

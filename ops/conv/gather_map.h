@@ -8,7 +8,7 @@
 #include "ops/conv/blocks.h"
 #include "kernels/gemm.h"
 
-enum { PAIRS_BLOCK = 16, PAIRS_TILE = PAIRS_BLOCK * PAIRS_BLOCK };
+enum { PAIRS_TILE = CONV_BLOCK * CONV_BLOCK };
 
 typedef float gather_lane __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -63,23 +63,23 @@ static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *s
                                                                   const int64_t channel, const int64_t step,
                                                                   const float *from)
 {
-    for (int64_t k = 0; k < PAIRS_BLOCK; k++) {
-        gather_lane v = *(const gather_lane *)(from + k * PAIRS_BLOCK);
+    for (int64_t k = 0; k < CONV_BLOCK; k++) {
+        gather_lane v = *(const gather_lane *)(from + k * CONV_BLOCK);
 #pragma GCC unroll 16
-        for (int64_t c = 0; c < PAIRS_BLOCK; c++) sum[c] += w[c * channel + k * step] * v;
+        for (int64_t c = 0; c < CONV_BLOCK; c++) sum[c] += w[c * channel + k * step] * v;
     }
 }
 
 /* Transposes a 16 × 16 block whose rows are r. */
 static inline __attribute__((always_inline)) void gather_transpose(gather_lane *r)
 {
-#define PAIRS_SWAP(s, first, second)                               \
-    _Pragma("GCC unroll 16") for (int i = 0; i < PAIRS_BLOCK; i++) \
-    {                                                              \
-        if (i & s) continue;                                       \
-        gather_lane a = r[i], b = r[i + s];                        \
-        r[i] = __builtin_shufflevector(a, b, first);               \
-        r[i + s] = __builtin_shufflevector(a, b, second);          \
+#define PAIRS_SWAP(s, first, second)                              \
+    _Pragma("GCC unroll 16") for (int i = 0; i < CONV_BLOCK; i++) \
+    {                                                             \
+        if (i & s) continue;                                      \
+        gather_lane a = r[i], b = r[i + s];                       \
+        r[i] = __builtin_shufflevector(a, b, first);              \
+        r[i + s] = __builtin_shufflevector(a, b, second);         \
     }
 #define PAIRS_LIST(...) __VA_ARGS__
     PAIRS_SWAP(1, PAIRS_LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
@@ -115,20 +115,20 @@ static inline __attribute__((always_inline)) void gather_add_blocks(const conv_g
     for (int64_t place = 0; place < s->groups; place++) {
         int32_t first = s->start[place], end = s->start[place + 1];
         if (first == end) continue;
-        gather_lane sum[PAIRS_BLOCK], *at = sums + place * PAIRS_BLOCK;
+        gather_lane sum[CONV_BLOCK], *at = sums + place * CONV_BLOCK;
 #pragma GCC unroll 16
-        for (int64_t c = 0; c < PAIRS_BLOCK; c++) sum[c] = at[c];
+        for (int64_t c = 0; c < CONV_BLOCK; c++) sum[c] = at[c];
         for (int64_t b = 0; b < n; b++) {
             const float *w = o->w + b * o->step, *from = o->from + b * o->from_step;
             for (int32_t i = first; i < end; i++) {
                 const conv_pair *p = &s->pairs[i];
                 gather_prefetch(w + next + i * piece, (size_t)piece * sizeof *w, 0);
-                gather_add_tile(sum, w + p->tap * PAIRS_TILE, forward ? 1 : PAIRS_BLOCK,
-                                forward ? PAIRS_BLOCK : 1, from + (forward ? p->in : p->out) * PAIRS_TILE);
+                gather_add_tile(sum, w + p->tap * PAIRS_TILE, forward ? 1 : CONV_BLOCK,
+                                forward ? CONV_BLOCK : 1, from + (forward ? p->in : p->out) * PAIRS_TILE);
             }
         }
 #pragma GCC unroll 16
-        for (int64_t c = 0; c < PAIRS_BLOCK; c++) at[c] = sum[c];
+        for (int64_t c = 0; c < CONV_BLOCK; c++) at[c] = sum[c];
     }
 }
 

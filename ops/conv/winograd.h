@@ -5,10 +5,10 @@
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
 
-#include "ops/conv/geometry.h"
+#include "ops/conv/blocks.h"
 #include "ops/conv/winograd_transforms.h"
 
-enum { WINOGRAD_TAPS = 9, WINOGRAD_BLOCK = 16 };
+enum { WINOGRAD_TAPS = 9 };
 
 /* Layout of images: channel c of a pixel is at c % 16 in block c / 16. Steps are in floats. */
 typedef struct winograd_map {
@@ -25,8 +25,8 @@ static inline winograd_map winograd_map_of(void *data, const int64_t *size, int6
                           .width = size[2],
                           .channels = channels,
                           .image = pixels * channels,
-                          .pixel = blocked ? WINOGRAD_BLOCK : channels,
-                          .block = blocked ? pixels * WINOGRAD_BLOCK : WINOGRAD_BLOCK};
+                          .pixel = blocked ? CONV_BLOCK : channels,
+                          .block = blocked ? pixels * CONV_BLOCK : CONV_BLOCK};
 }
 
 typedef struct winograd winograd;
@@ -100,7 +100,7 @@ static inline winograd_place winograd_place_of(const winograd *w, int64_t tile)
 static inline void winograd_window(const winograd_map *m, int64_t image, int64_t y0, int64_t x0, int side,
                                    const float **from, int64_t *block)
 {
-    static const float zeros[WINOGRAD_BLOCK];
+    static const float zeros[CONV_BLOCK];
     for (int i = 0; i < side * side; i++) {
         int64_t y = y0 + i / side, x = x0 + i % side;
         bool inside = y >= 0 && y < m->height && x >= 0 && x < m->width;
@@ -123,8 +123,8 @@ WINOGRAD_FN void winograd_transform_tile(const winograd *w, const winograd_set *
     if (y0 >= 0 && x0 >= 0 && y0 + side <= m->height && x0 + side <= m->width) {
         int64_t line = m->width * m->pixel, pixel = m->pixel;
         const float *from = m->data + at.image * m->image + y0 * line + x0 * pixel;
-        for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, from += m->block, v += WINOGRAD_BLOCK)
-            for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
+        for (int64_t b = 0; b < m->channels / CONV_BLOCK; b++, from += m->block, v += CONV_BLOCK)
+            for (int64_t q = 0; q < CONV_BLOCK; q += PACKED_LANES) {
 #pragma GCC unroll 36
                 for (int i = 0; i < side * side; i++)
                     d[i] = *(const packed_vector *)(from + i / side * line + i % side * pixel + q);
@@ -135,8 +135,8 @@ WINOGRAD_FN void winograd_transform_tile(const winograd *w, const winograd_set *
     const float *from[WINOGRAD_MAX_POINTS];
     int64_t block[WINOGRAD_MAX_POINTS];
     winograd_window(m, at.image, y0, x0, side, from, block);
-    for (int64_t b = 0; b < m->channels / WINOGRAD_BLOCK; b++, v += WINOGRAD_BLOCK)
-        for (int64_t q = 0; q < WINOGRAD_BLOCK; q += PACKED_LANES) {
+    for (int64_t b = 0; b < m->channels / CONV_BLOCK; b++, v += CONV_BLOCK)
+        for (int64_t q = 0; q < CONV_BLOCK; q += PACKED_LANES) {
 #pragma GCC unroll 36
             for (int i = 0; i < side * side; i++) d[i] = *(const packed_vector *)(from[i] + b * block[i] + q);
             winograd_input(set, d, first, end, v + q, step);
@@ -161,7 +161,7 @@ WINOGRAD_FN void winograd_put_row(const winograd *w, winograd_place at, const in
 {
     const winograd_map *map = &w->to;
     int64_t to = at.image * map->image + ((at.y + r) * map->width + at.x) * map->pixel +
-                 c / WINOGRAD_BLOCK * map->block + c % WINOGRAD_BLOCK;
+                 c / CONV_BLOCK * map->block + c % CONV_BLOCK;
     if (at.y + r >= map->height) return;
     for (int x = 0; x < n; x++)
         if (at.x + x < map->width) winograd_put(w, y[x], to + x * map->pixel, c);

@@ -89,10 +89,12 @@ static void slots_range(int64_t begin, int64_t end, void *context)
             job->task(job, t, job->work + slot * job->work_each);
 }
 
-/* Runs all tasks on as many slots as pay, each with `bytes` bytes of scratch. */
-static proa_status run_tasks(conv_job *job, int64_t bytes)
+/* Runs `task` job->tasks times on as many slots as pay, each with scratch for its sum, columns and packing: n
+ * elements of `item` bytes. */
+static proa_status run_tasks(conv_job *job, conv_task_fn task, size_t item, int64_t n)
 {
-    job->work_each = gemm_round_up(bytes, 64);
+    job->task = task;
+    job->work_each = gemm_round_up(n * (int64_t)item, 64);
     job->slots = gemm_min(gemm_min(proa_threads(), job->tasks), conv_worth(job->g));
     job->work = proa_scratch((size_t)(job->work_each * job->slots));
     if (!job->work) return proa_error();

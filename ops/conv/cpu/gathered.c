@@ -7,7 +7,7 @@
 #include "ops/conv/gather_map.h"
 
 enum {
-    BLOCK = PAIRS_BLOCK,
+    BLOCK = CONV_BLOCK,
     TILE = PAIRS_TILE,
     CHUNK_BYTES = 512 << 10, /* of columns that are packed at once: half of a second-level cache */
     TURNS = 4,               /* per thread, at least: others take those of a delayed thread */
@@ -168,7 +168,7 @@ static float *pixel_at(const gather_state *s, const gather_window *w, const imag
     int64_t y = at->y * w->step[0] + w->first[0] + i / w->across;
     int64_t x = at->x * w->step[1] + w->first[1] + i % w->across;
     if (at->image >= s->g.batch || y < 0 || y >= w->size[0] || x < 0 || x >= w->size[1]) return NULL;
-    return m->data + at->image * m->image + (y * w->size[1] + x) * m->place;
+    return m->data + at->image * m->image + (y * w->size[1] + x) * BLOCK;
 }
 
 /* Packs pixel i for the columns of a vector, all channels; zeros outside the map. */
@@ -181,14 +181,8 @@ static void pack_pixel(const gather_job *j, int64_t vector, int64_t i, float *to
     for (int64_t k = 0; k < BLOCK; k++, next_column(s, &at)) from[k] = pixel_at(s, &s->from, m, &at, i);
     for (int64_t b = 0; b < m->blocks; b++, to += s->from.count * TILE) {
         gather_lane rows[BLOCK];
-        for (int64_t k = 0; k < BLOCK; k++) {
-            const float *row = from[k] ? from[k] + b * m->block : NULL;
-            gather_lane v = {0};
-            if (row && m->channel == 1) v = *(const gather_lane *)row;
-            else if (row)
-                for (int64_t c = 0; c < BLOCK; c++) v[c] = row[c * m->channel];
-            rows[k] = v;
-        }
+        for (int64_t k = 0; k < BLOCK; k++)
+            rows[k] = from[k] ? *(const gather_lane *)(from[k] + b * m->block) : (gather_lane){0};
         gather_transpose(rows);
 #pragma GCC unroll 16
         for (int64_t c = 0; c < BLOCK; c++) *(gather_lane *)(to + c * BLOCK) = rows[c];
@@ -204,11 +198,7 @@ static void store_pixel(const gather_job *j, int64_t vector, int64_t block, int6
     gather_column at = column_of(s, vector * BLOCK);
     for (int64_t k = 0; k < BLOCK; k++, next_column(s, &at)) {
         float *to = pixel_at(s, &s->to, m, &at, i);
-        if (!to) continue;
-        to += block * m->block;
-        if (m->channel == 1) *(gather_lane *)to = rows[k];
-        else
-            for (int64_t c = 0; c < BLOCK; c++) to[c * m->channel] = rows[k][c];
+        if (to) *(gather_lane *)(to + block * m->block) = rows[k];
     }
 }
 
@@ -271,31 +261,44 @@ static void columns_thread(int64_t begin, int64_t end, void *context)
     }
 }
 
+static proa_status sum_columns(gather_job *j)
+{
+    const gather_state *s = j->s;
+    j->vector = j->from.blocks * s->from.count * TILE;
+    int64_t most = CHUNK_BYTES / (4 * j->vector) + 1, chunks = (s->vectors + most - 1) / most;
+    j->chunk = (s->vectors + chunks - 1) / chunks;
+    chunks = (s->vectors + j->chunk - 1) / j->chunk;
+    int64_t threads = gemm_min(gemm_min(proa_threads(), conv_worth(&s->g)), chunks * j->to.blocks);
+    j->parts = gemm_min((threads * TURNS + chunks - 1) / chunks, j->to.blocks);
+    j->work_each = j->chunk * j->vector + s->to.count * TILE;
+    j->work = proa_scratch((size_t)(threads * j->work_each) * sizeof(float));
+    if (!j->work) return proa_error();
+    packed_turns_begin(&j->turns, chunks * j->parts, threads);
+    proa__parallel(threads, 1, columns_thread, j);
+    proa_scratch_free(j->work);
+    return PROA_OK;
+}
+
+static image_map map_of(const conv_form *f, const int64_t *size)
+{
+    return image_map_of(f->data, true, f->of->shape[1], size[0] * size[1]);
+}
+
 /* to = from convolved (forward), or the dgrad of from. */
-static proa_status run_columns(const proa_run *run, bool forward, const proa_tensor *from,
+static proa_status run_columns(const proa_run *run, conv_kind kind, const proa_tensor *from,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to)
 {
     const gather_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(to, CONV_IMAGE_FORMAT));
-    gather_job j = {.s = s,
-                    .forward = forward,
-                    .from = image_map_of(from, s->from.size[0] * s->from.size[1]),
-                    .to = image_map_of(to, s->to.size[0] * s->to.size[1]),
-                    .filter = (const float *)(void *)proa__memory(weight),
-                    .bias = conv_floats(bias)};
-    j.vector = j.from.blocks * s->from.count * TILE;
-    int64_t most = CHUNK_BYTES / (4 * j.vector) + 1, chunks = (s->vectors + most - 1) / most;
-    j.chunk = (s->vectors + chunks - 1) / chunks;
-    chunks = (s->vectors + j.chunk - 1) / j.chunk;
-    int64_t threads = gemm_min(gemm_min(proa_threads(), conv_worth(&s->g)), chunks * j.to.blocks);
-    j.parts = gemm_min((threads * TURNS + chunks - 1) / chunks, j.to.blocks);
-    j.work_each = j.chunk * j.vector + s->to.count * TILE;
-    j.work = proa_scratch((size_t)(threads * j.work_each) * sizeof(float));
-    if (!j.work) return proa_error();
-    packed_turns_begin(&j.turns, chunks * j.parts, threads);
-    proa__parallel(threads, 1, columns_thread, &j);
-    proa_scratch_free(j.work);
-    return PROA_OK;
+    conv_form forms[CONV_FORMS];
+    proa_status status = conv_forms_begin(run, kind, from, weight, to, forms);
+    if (status == PROA_OK)
+        status = sum_columns(&(gather_job){.s = s,
+                                           .forward = kind == FORWARD,
+                                           .from = map_of(&forms[0], s->from.size),
+                                           .to = map_of(&forms[CONV_RESULT], s->to.size),
+                                           .filter = forms[1].data,
+                                           .bias = conv_floats(bias)});
+    return conv_forms_end(forms, status);
 }
 
 /* ---- wgrad over small maps: vectors of 16 output channels ------------------------------------------ */
@@ -304,7 +307,6 @@ typedef struct filter_job {
     const gather_state *s;
     image_map x, d_out;
     float *d_weight;
-    bool plain; /* d_weight is row-major */
     float *packed, *packed_d;
 } filter_job;
 
@@ -312,12 +314,8 @@ typedef struct filter_job {
 static void pack_channels(int64_t batch, const image_map *m, int64_t b, float *to)
 {
     for (int64_t p = 0; p < m->places; p++)
-        for (int64_t n = 0; n < batch; n++, to += BLOCK) {
-            const float *from = m->data + n * m->image + b * m->block + p * m->place;
-            if (m->channel == 1) *(gather_lane *)to = *(const gather_lane *)from;
-            else
-                for (int64_t c = 0; c < BLOCK; c++) to[c] = from[c * m->channel];
-        }
+        for (int64_t n = 0; n < batch; n++, to += BLOCK)
+            *(gather_lane *)to = *(const gather_lane *)(m->data + n * m->image + b * m->block + p * BLOCK);
 }
 
 /* Packs the input's blocks, then d_out's. */
@@ -329,20 +327,6 @@ static void pack_range(int64_t begin, int64_t end, void *context)
         if (b < split) pack_channels(batch, &j->x, b, j->packed + b * j->x.places * line);
         else pack_channels(batch, &j->d_out, b - split, j->packed_d + (b - split) * j->d_out.places * line);
     }
-}
-
-static void store_filter(const filter_job *j, int64_t out, int64_t in, int64_t tap, const gather_lane *sum)
-{
-    const gather_state *s = j->s;
-    const float *from = (const float *)sum;
-    if (!j->plain) {
-        memcpy(j->d_weight + ((out * j->x.blocks + in) * s->of.taps + tap) * TILE, sum, TILE * sizeof *from);
-        return;
-    }
-    for (int64_t o = 0; o < BLOCK; o++)
-        for (int64_t i = 0; i < BLOCK; i++)
-            j->d_weight[((out * BLOCK + o) * s->g.in_channels + in * BLOCK + i) * s->of.taps + tap] =
-                from[i * BLOCK + o];
 }
 
 /* Item: block of input channels (fastest), block of output channels. */
@@ -357,7 +341,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
         float *next = j->d_weight + (item + 1) * of->taps * TILE;
         for (int64_t t = 0; t < of->taps; t++) {
             gather_lane sum[BLOCK] = {{0}};
-            if (item + 1 < end && !j->plain) gather_prefetch(next + t * TILE, TILE * sizeof *next, 1);
+            if (item + 1 < end) gather_prefetch(next + t * TILE, TILE * sizeof *next, 1);
             for (int32_t i = of->start[t]; i < of->start[t + 1]; i++) {
                 const float *a = x + of->pairs[i].in * line, *b = y + of->pairs[i].out * line;
                 for (const float *stop = a + line; a < stop; a += BLOCK, b += BLOCK) {
@@ -366,7 +350,7 @@ static void filter_range(int64_t begin, int64_t end, void *context)
                     for (int64_t c = 0; c < BLOCK; c++) sum[c] += a[c] * v;
                 }
             }
-            store_filter(j, out, in, t, sum);
+            memcpy(j->d_weight + (item * of->taps + t) * TILE, sum, sizeof sum);
         }
     }
 }
@@ -389,28 +373,29 @@ static proa_status run_filter(filter_job *j)
 
 CONV_KERNEL_FORWARD(conv2d_small_spatial_avx512_cpu, keep_small, gathered_release, conv_image_format)
 {
-    return run_columns(run, true, a->x, a->weight, a->bias, a->out);
+    return run_columns(run, FORWARD, a->x, a->weight, a->bias, a->out);
 }
 
 CONV_KERNEL_DATA(conv2d_grad_input_small_spatial_avx512_cpu, keep_small, gathered_release, conv_image_format)
 {
-    return run_columns(run, false, a->d_out, a->weight, proa_none, a->d_x);
+    return run_columns(run, BACKWARD_DATA, a->d_out, a->weight, proa_none, a->d_x);
 }
 
 CONV_KERNEL_DATA(conv2d_grad_input_strided_avx512_cpu, keep_strided, gathered_release, conv_image_format)
 {
-    return run_columns(run, false, a->d_out, a->weight, proa_none, a->d_x);
+    return run_columns(run, BACKWARD_DATA, a->d_out, a->weight, proa_none, a->d_x);
 }
 
 CONV_KERNEL_WEIGHTS(conv2d_grad_filter_small_spatial_avx512_cpu, keep_small, gathered_release,
                     conv_filter_format)
 {
     const gather_state *s = run->state;
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, CONV_FILTER_FORMAT));
-    filter_job j = {.s = s,
-                    .x = image_map_of(a->x, conv_pixels(s->g.in)),
-                    .d_out = image_map_of(a->d_out, conv_pixels(s->g.out)),
-                    .d_weight = (float *)(void *)proa__memory(a->d_weight),
-                    .plain = !proa__format(a->d_weight)};
-    return run_filter(&j);
+    conv_form forms[CONV_FORMS];
+    proa_status status = conv_forms_begin(run, BACKWARD_WEIGHTS, a->x, a->d_out, a->d_weight, forms);
+    if (status == PROA_OK)
+        status = run_filter(&(filter_job){.s = s,
+                                          .x = map_of(&forms[0], s->g.in + 1),
+                                          .d_out = map_of(&forms[1], s->g.out + 1),
+                                          .d_weight = forms[CONV_RESULT].data});
+    return conv_forms_end(forms, status);
 }

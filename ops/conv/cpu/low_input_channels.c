@@ -35,7 +35,8 @@ static low_input_job job_of(const conv_geometry *g, const proa_tensor *d_out, co
 {
     const int64_t places = conv_pixels(g->out);
     return (low_input_job){.g = *g,
-                           .d = image_map_of(d_out, places),
+                           .d = image_map_of((float *)(void *)proa__memory(d_out), proa__format(d_out) != 0,
+                                             g->out_channels, places),
                            .result = (float *)(void *)result->data,
                            .taps = conv_pixels(g->kernel),
                            .places = places};

@@ -7,7 +7,7 @@
 #include "ops/conv/algorithms.h"
 
 enum {
-    BLOCK = WINOGRAD_BLOCK,
+    BLOCK = CONV_BLOCK,
     TILE = BLOCK * BLOCK,
     TAPS = WINOGRAD_TAPS,
     POINTS = 16,
@@ -24,46 +24,6 @@ static int64_t filter_step(int64_t summed) { return winograd_step(summed * PACKE
 static int64_t filter_floats(int64_t summed, int64_t made)
 {
     return packed_panels(made) * POINTS * filter_step(summed);
-}
-
-/* ---- operands and results ------------------------------------------------------------------------- */
-
-/* A tensor in the layout that the kernels need: its own memory if it already has that layout, else
- * scratch. */
-typedef struct form {
-    const proa_tensor *of;
-    int format;
-    float *data, *scratch; /* scratch: NULL where data is the tensor's */
-} form;
-
-/* Two operands and the result. */
-enum { RESULT = 2, FORMS };
-
-/* Fills in `data` of forms whose tensor and format are set. */
-static proa_status forms_begin(form *forms)
-{
-    for (form *f = forms; f < forms + FORMS; f++) {
-        const int format = proa__format(f->of);
-        f->data = (float *)(void *)proa__memory(f->of);
-        if (format == f->format) continue;
-        f->scratch = proa_scratch(proa__format_bytes(f->of, f->format));
-        if (!f->scratch) return proa_error();
-        if (f < forms + RESULT)
-            PROA_TRY(proa__convert_blocked(f->of, format, f->data, f->format, f->scratch));
-        f->data = f->scratch;
-    }
-    return PROA_OK;
-}
-
-/* Writes the result if `status` is OK, and frees the forms' scratch. */
-static proa_status forms_end(form *forms, proa_status status)
-{
-    const form *r = &forms[RESULT];
-    if (status == PROA_OK && r->scratch)
-        status =
-            proa__convert_blocked(r->of, r->format, r->scratch, proa__format(r->of), proa__memory(r->of));
-    for (int i = 0; i < FORMS; i++) proa_scratch_free(forms[i].scratch);
-    return status;
 }
 
 /* ---- the filter's points ---------------------------------------------------------------------------- */
@@ -135,16 +95,13 @@ static proa_status run_between(conv_kind kind, const proa_run *run, const proa_t
 {
     const conv_geometry *g = run->state;
     const bool back = kind == BACKWARD_DATA;
-    form forms[FORMS] = {{.of = from, .format = CONV_IMAGE_FORMAT},
-                         {.of = weight, .format = CONV_FILTER_FORMAT},
-                         {.of = to, .format = CONV_IMAGE_FORMAT}};
-    if (run->fresh) PROA_TRY(proa__block_output(to, CONV_IMAGE_FORMAT));
-    proa_status status = forms_begin(forms);
+    conv_form forms[CONV_FORMS];
+    proa_status status = conv_forms_begin(run, kind, from, weight, to, forms);
     if (status == PROA_OK) {
         winograd w = {
             .kind = &winograd_f2x2_kind,
             .from = winograd_map_of(forms[0].data, back ? g->out : g->in, from->shape[1], true),
-            .to = winograd_map_of(forms[RESULT].data, back ? g->in : g->out, to->shape[1], true),
+            .to = winograd_map_of(forms[CONV_RESULT].data, back ? g->in : g->out, to->shape[1], true),
             .batch = g->batch,
             .before = {back ? 2 - g->before[1] : g->before[1], back ? 2 - g->before[2] : g->before[2]},
             .bias = conv_floats(bias),
@@ -153,7 +110,7 @@ static proa_status run_between(conv_kind kind, const proa_run *run, const proa_t
             &w, &(filter_job){
                     .filter = forms[1].data, .in = g->in_channels, .out = g->out_channels, .to_input = back});
     }
-    return forms_end(forms, status);
+    return conv_forms_end(forms, status);
 }
 
 /* ---- wgrad ------------------------------------------------------------------------------------ */
@@ -323,13 +280,12 @@ static proa_status sum_tiles_up(sum_job *j)
     return PROA_OK;
 }
 
-static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, const proa_tensor *d_out,
+static proa_status run_filter(const proa_run *run, const proa_tensor *x, const proa_tensor *d_out,
                               proa_tensor *d_weight)
 {
-    form forms[FORMS] = {{.of = x, .format = CONV_IMAGE_FORMAT},
-                         {.of = d_out, .format = CONV_IMAGE_FORMAT},
-                         {.of = d_weight, .format = CONV_FILTER_FORMAT}};
-    proa_status status = forms_begin(forms);
+    const conv_geometry *g = run->state;
+    conv_form forms[CONV_FORMS];
+    proa_status status = conv_forms_begin(run, BACKWARD_WEIGHTS, x, d_out, d_weight, forms);
     if (status == PROA_OK) {
         sum_job j = {.w = {.kind = &winograd_f2x2_kind,
                            .from = winograd_map_of(forms[0].data, g->in, g->in_channels, true),
@@ -337,10 +293,10 @@ static proa_status run_filter(const conv_geometry *g, const proa_tensor *x, cons
                            .batch = g->batch,
                            .before = {g->before[1], g->before[2]}},
                      .d_out = forms[1].data,
-                     .f = {.filter = forms[RESULT].data, .in = g->in_channels, .out = g->out_channels}};
+                     .f = {.filter = forms[CONV_RESULT].data, .in = g->in_channels, .out = g->out_channels}};
         status = sum_tiles_up(&j);
     }
-    return forms_end(forms, status);
+    return conv_forms_end(forms, status);
 }
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
@@ -359,6 +315,5 @@ CONV_KERNEL_DATA(conv2d_grad_input_winograd_avx512_cpu, conv_keep_geometry, conv
 CONV_KERNEL_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
                     conv_filter_format)
 {
-    if (run->fresh) PROA_TRY(proa__block_output(a->d_weight, CONV_FILTER_FORMAT));
-    return run_filter(run->state, a->x, a->d_out, a->d_weight);
+    return run_filter(run, a->x, a->d_out, a->d_weight);
 }
