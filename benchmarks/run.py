@@ -99,8 +99,8 @@ class Runner:
         return [w for w in ways if w not in unit["skip"]]
 
     def measure_limits(self):
-        done = subprocess.run([str(BUILD / "benchmarks/limits")], env=environment("", self.a.threads), text=True,
-                              capture_output=True, check=True)
+        command = [str(BUILD / "benchmarks/limits"), *(["quick"] if self.a.quick else [])]
+        done = subprocess.run(command, env=environment("", self.a.threads), text=True, capture_output=True, check=True)
         self.limits.append(json.loads(done.stdout))
 
     def family(self, name):

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import launched
 from conftest import BUILD
 from test_devices import plugin_of
 
@@ -37,21 +38,21 @@ def same(t, want, what):
 """
 
 
-def start(tmp_path, ranks, body, **environment):
+def written(tmp_path, body):
     script = tmp_path / "script.py"
     script.write_text(SETUP + textwrap.dedent(body))
+    return script
+
+
+def start(tmp_path, ranks, body, **environment):
     env = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "PROA_TIMEOUT": "60", "OMP_NUM_THREADS": "1", **environment}
     return subprocess.Popen([sys.executable, "-m", "proa.distributed.launch", "--nproc_per_node", str(ranks), "--log_dir",
-                             str(tmp_path / "log"), str(script), str(plugin_of("gpu:0"))], env=env,
+                             str(tmp_path / "log"), str(written(tmp_path, body)), str(plugin_of("gpu:0"))], env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def passes(tmp_path, ranks, body, **environment):
-    process = start(tmp_path, ranks, body, **environment)
-    out, err = process.communicate(timeout=240)
-    logs = "\n".join(p.read_text() for p in sorted((tmp_path / "log").glob("workerlog.*")))
-    assert process.returncode == 0, f"{out}\n{err}\n{logs}"
-    return logs
+    return launched.passes(tmp_path, ranks, written(tmp_path, body), plugin_of("gpu:0"), environment=environment)
 
 
 # Small integers: sums and products of a few are exact in every dtype.

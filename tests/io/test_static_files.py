@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oracle
+import ours
 from conftest import NEEDS_PADDLE
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,9 +22,7 @@ pytestmark = NEEDS_PADDLE
 def run(who, what, prefix, model):
     """The numbers that travel.py prints."""
     words, cwd = (HERE / "travel.py", what, prefix, model), os.path.dirname(prefix)
-    env = dict(os.environ, PYTHONWARNINGS="ignore", FLAGS_paddle_num_threads="1")
-    done = oracle.run(*words, cwd=cwd) if who == "paddle" else subprocess.run(
-        [sys.executable, "-m", "proa", *words], env=env, text=True, capture_output=True, timeout=120, cwd=cwd)
+    done = oracle.run(*words, cwd=cwd) if who == "paddle" else ours.run(*words, cwd=cwd, PYTHONWARNINGS="ignore")
     assert done.returncode == 0, f"{what} under {who}:\n{done.stderr[-3000:]}"
     return np.array([float(v) for v in done.stdout.split()])
 

@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+import forked
 import oracle
 from conftest import NEEDS_PADDLE
 
@@ -27,6 +28,6 @@ def test_a_late_program_ends_before_it_is_killed(monkeypatch):
     def late(ready, *rest):
         select.select(ready, [], [], 60)  # until its end has been told
         return [], [], []
-    monkeypatch.setattr(oracle, "select", types.SimpleNamespace(select=late))
+    monkeypatch.setattr(forked, "select", types.SimpleNamespace(select=late))
     with pytest.raises(subprocess.TimeoutExpired):
         oracle.run("-c", "print('done')")

@@ -5,13 +5,12 @@ Writes build/parity/agreed.txt: the public names that agreeing cases show; tools
 import os
 import pathlib
 import pickle
-import subprocess
-import sys
 
 import pytest
 
 import compare
 import oracle
+import ours
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -27,9 +26,7 @@ def ran(done, out):
 
 
 def on_proa(*words, cwd, **env):
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "FLAGS_paddle_num_threads": "2", **env}
-    return subprocess.run([sys.executable, "-m", "proa", *map(str, words)], env=env, text=True, capture_output=True,
-                          timeout=600, cwd=cwd)
+    return ours.run(*words, cwd=cwd, timeout=600, PYTHONDONTWRITEBYTECODE="1", FLAGS_paddle_num_threads="2", **env)
 
 
 def sides(tmp_path):
@@ -60,9 +57,9 @@ def exchanged(side, folder, out):
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.stem)
 def test_parity(module, tmp_path):
-    theirs, ours = sides(tmp_path)
+    theirs, mine = sides(tmp_path)
     want = theirs("run_cases.py", module, tmp_path / "paddle")
-    got = ours("run_cases.py", module, tmp_path / "proa")
+    got = mine("run_cases.py", module, tmp_path / "proa")
     assert list(got) == list(want)
     wrong = {name: compare.verdict(got[name], want[name]) for name in want}
     agreed = sorted({n for name in want if not wrong[name] for n in want[name]["names"]})
@@ -72,7 +69,7 @@ def test_parity(module, tmp_path):
     bad = [f"--- {name}\n{text}" for name, text in wrong.items() if text]
     if next((tmp_path / "theirs").rglob("answers.pkl"), None):
         (worse, n), (worst, m) = (exchanged(theirs, tmp_path / "ours", tmp_path / "paddle loads"),
-                                  exchanged(ours, tmp_path / "theirs", tmp_path / "proa loads"))
+                                  exchanged(mine, tmp_path / "theirs", tmp_path / "proa loads"))
         assert n and n == m, "both sides leave the same models"
         bad += worse + worst
     print(f"{module.stem}: {len(want)} cases, {len(agreed)} names, {len(bad)} wrong")

@@ -1,10 +1,10 @@
 """The parity cases as static programs: the same bits as eagerly, values and gradients (replay_cases.py)."""
 import collections
 import pathlib
-import subprocess
-import sys
 
 import pytest
+
+import ours
 
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = HERE.parent / "parity/cases"
@@ -28,9 +28,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", MODULES)
 def test_module(name, tmp_path):
     out = tmp_path / "out.txt"
-    done = subprocess.run([sys.executable, "-m", "proa", str(HERE / "replay_cases.py"), str(out),
-                           str(CASES / f"{name}.py")], text=True,
-                          capture_output=True, timeout=300)
+    done = ours.run(HERE / "replay_cases.py", out, CASES / f"{name}.py")
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line.split(" ", 2) for line in out.read_text().splitlines()]
     wrong = [" ".join(line) for line in lines

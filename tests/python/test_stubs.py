@@ -19,7 +19,8 @@ ACCEPTED = re.compile(r'stub parameter "self" differs from runtime parameter|sho
 def mypy(folder, program, *options):
     (folder / "program.py").write_text(program)
     env = dict(os.environ, MYPYPATH=str(PACKAGE))
-    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), *options, "program.py"],
+    cache = folder.parent / "mypy"  # of the tests of this worker
+    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(cache), *options, "program.py"],
                           cwd=folder, env=env, text=True, capture_output=True)
     return done.stdout + done.stderr
 

@@ -3,7 +3,6 @@ of that against real Paddle; and random training configurations. A few seeds her
 import os
 import pathlib
 import pickle
-import subprocess
 import sys
 
 import pytest
@@ -11,24 +10,22 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import judge
 import oracle
+import ours
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 FIRST, COUNT = os.environ.get("PROA_RANDOM_SEEDS", "3000:8").split(":")
 RUN = pathlib.Path(__file__).parent / "run.py"
 CONFIGURATIONS = pathlib.Path(__file__).parent / "configurations.py"
 
 
-def run(command, **env):
-    done = subprocess.run(command, env={**os.environ, "PYTHONWARNINGS": "ignore", "GLOG_minloglevel": "3", **env},
-                          capture_output=True, text=True)
+def run(*words):
+    done = ours.run(*words, timeout=3600, PYTHONWARNINGS="ignore")
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("kind", ["found", "float64", "float32", "mixed", "complex", "complex64", "float16", "bfloat16"])
 def test_random_programs(kind, tmp_path):
     made, answers = tmp_path / "made", tmp_path / "answers"
-    run([sys.executable, "-m", "proa", RUN, "make", made, kind, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
+    run(RUN, "make", made, kind, FIRST, COUNT)
     programs = pickle.loads(made.read_bytes())
     if oracle.PYTHON.exists() and kind not in ("float16", "bfloat16"):  # Paddle has few kernels of halves for CPUs
         oracle.ask(RUN, "answer", made, answers, timeout=3600)
@@ -39,9 +36,9 @@ def test_random_programs(kind, tmp_path):
 
 def test_random_configurations(tmp_path):
     """Compiled, resumed (bit for bit) and, where Paddle takes the configuration, as Paddle trains."""
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    run([sys.executable, "-m", "proa", CONFIGURATIONS, ours, FIRST, COUNT], PYTHONPATH=str(BUILD / "python"))
-    made = pickle.loads(ours.read_bytes())
+    proas, theirs = tmp_path / "ours", tmp_path / "theirs"
+    run(CONFIGURATIONS, proas, FIRST, COUNT)
+    made = pickle.loads(proas.read_bytes())
     if oracle.PYTHON.exists():
         oracle.ask(CONFIGURATIONS, theirs, FIRST, COUNT, timeout=3600)
     paddles = pickle.loads(theirs.read_bytes()) if theirs.exists() else {}

@@ -1,9 +1,11 @@
-"""Starts scripts as ranks of a job on this host, through the launcher."""
+"""Starts scripts as ranks of a job on this host, through the launcher: in processes of their own, and, where all is to end well, in
+forks."""
 import os
 import subprocess
 import sys
 import textwrap
 
+import launched
 import proa as paddle
 
 SETUP = """
@@ -16,9 +18,14 @@ rank, size = dist.get_rank(), dist.get_world_size()
 """
 
 
-def start(tmp_path, ranks, body, *options, environment=None):
+def written(tmp_path, body):
     script = tmp_path / "script.py"
     script.write_text(SETUP + textwrap.dedent(body))
+    return script
+
+
+def start(tmp_path, ranks, body, *options, environment=None):
+    script = written(tmp_path, body)
     package = os.path.dirname(os.path.dirname(paddle.__file__))
     env = {**os.environ, "PYTHONPATH": package, "PROA_TIMEOUT": "60", "OMP_NUM_THREADS": "1", **(environment or {})}
     return subprocess.Popen([sys.executable, "-m", "proa.distributed.launch", "--nproc_per_node", str(ranks), "--log_dir",
@@ -33,7 +40,6 @@ def run(tmp_path, ranks, body, *options, environment=None, limit=240):
     return process.returncode, out, err, logs
 
 
-def passes(tmp_path, ranks, body, *options, environment=None, limit=240):
-    code, out, err, logs = run(tmp_path, ranks, body, *options, environment=environment, limit=limit)
-    assert code == 0, f"{out}\n{err}\n{logs}"
-    return logs
+def passes(tmp_path, ranks, body, environment=None, limit=240):
+    """Runs a body as ranks that all end well; returns their logs."""
+    return launched.passes(tmp_path, ranks, written(tmp_path, body), tmp_path, environment=environment, limit=limit)

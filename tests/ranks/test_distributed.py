@@ -295,7 +295,8 @@ def test_restart_goes_on_from_the_checkpoint(tmp_path):
         print("weights", rank, net.weight.numpy().tobytes().hex(), flush=True)
         """
     plain = passes(tmp_path, 2, body % (-1, 0))
-    again = passes(tmp_path, 2, body % (1, 1), "--max_restart", "1")
+    code, _, err, again = run(tmp_path, 2, body % (1, 1), "--max_restart", "1")
+    assert code == 0, err
     said = [line for line in plain.splitlines() if line.startswith("weights")]
     assert len(said) == 2 and [l for l in again.splitlines() if l.startswith("weights")][-1] in said
     assert again.count("start 1") == 2

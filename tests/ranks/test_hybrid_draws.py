@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from launched import passes
+
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 SEED = int(os.environ.get("PROA_SEED", 2))  # the long tests draw anew each time
 
@@ -18,17 +20,23 @@ def load(folder):
     return module
 
 
+def are_one_process(folder, ranks, cases, steps):
+    logs = passes(folder, ranks, TESTS / "ranks/_hybrid.py", "--steps", steps, *map(load("ranks").text_of, cases),
+                  environment={"PYTHONWARNINGS": "ignore"})
+    assert logs.count("model=") == len(cases) and "BAD" not in logs
+
+
 @pytest.mark.parametrize("ranks, count, steps", [(2, 5, 6), (4, 4, 4)])
-def test_drawn_combinations_are_one_process(ranks, count, steps):
+def test_drawn_combinations_are_one_process(tmp_path, ranks, count, steps):
     draws, rng = load("ranks"), random.Random(f"{SEED} {ranks}")
     print("seed", SEED)  # again: PROA_SEED=…
-    assert not draws.launch(ranks, [draws.draw(rng, ranks) for _ in range(count)], steps)
+    are_one_process(tmp_path, ranks, [draws.draw(rng, ranks) for _ in range(count)], steps)
 
 
 @pytest.mark.parametrize("ranks, case", [(4, {"pp": 2, "mp": 2, "amp": "O2", "optimizer": "lamb", "merge": 2}),  # a composed step, autocast
                                          (2, {"sharding": 2, "level": "os_g", "optimizer": "sgd"})])  # reduced: blocked gradients
-def test_combinations_that_were_wrong_once_are_one_process(ranks, case):
-    assert not load("ranks").launch(ranks, [{"model": "resnet", **case}], 3)
+def test_combinations_that_were_wrong_once_are_one_process(tmp_path, ranks, case):
+    are_one_process(tmp_path, ranks, [{"model": "resnet", **case}], 3)
 
 
 @pytest.mark.parametrize("ranks", [4, 2])

@@ -10,12 +10,11 @@ import math
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
 import oracle
+import ours
 from conftest import NEEDS_PADDLE
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -35,11 +34,10 @@ pytestmark = NEEDS_PADDLE
 def run(who, name, folder):
     """The script's output; fails the test if the script failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    env = dict(os.environ, FLAGS_paddle_num_threads="1", PYTHONDONTWRITEBYTECODE="1",
-               PYTHONWARNINGS="ignore", PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}")
     # real Paddle waits for ever after some errors, for instance one in a data set
-    done = oracle.run(FILES[name], cwd=folder, timeout=120, PYTHONPATH=str(EXAMPLES)) if who == "paddle" else subprocess.run(
-        [sys.executable, "-m", "proa", str(FILES[name])], cwd=folder, env=env, text=True, capture_output=True, timeout=120)
+    done = oracle.run(FILES[name], cwd=folder, timeout=120, PYTHONPATH=str(EXAMPLES)) if who == "paddle" else ours.run(
+        FILES[name], cwd=folder, timeout=120, FLAGS_paddle_num_threads="1", PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore",
+        PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}")
     if done.returncode:
         pytest.fail(f"{name} under {who} ended with {done.returncode}:\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
     text = TIME.sub("#/step", done.stdout.replace(str(folder), ".").replace("proa.", "paddle."))

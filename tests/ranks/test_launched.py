@@ -1,0 +1,37 @@
+"""Jobs of forked ranks (tests/launched.py): a rank that fails fails the job; what it is told arrives."""
+import pathlib
+import subprocess
+
+import pytest
+
+from _job import passes
+
+
+@pytest.mark.parametrize("last, said", [("raise ValueError('the cause')", "ValueError: the cause"),
+                                        ("sys.exit(3)", "rank 1 has left|exit code 3"), ("os.kill(os.getpid(), 9)", "signal SIGKILL")])
+def test_a_rank_that_fails(tmp_path, last, said):
+    with pytest.raises(AssertionError, match=said):
+        passes(tmp_path, 3, f"if rank == 1:\n    {last}\ndist.barrier()")
+
+
+def test_a_late_job_is_killed(tmp_path):
+    with pytest.raises(subprocess.TimeoutExpired):
+        passes(tmp_path, 2, """
+            import pathlib, time
+            pathlib.Path(sys.argv[1], str(rank)).write_text(str(os.getpid()))
+            time.sleep(60)
+            """, limit=3)
+    for rank in "01":
+        status = pathlib.Path("/proc", (tmp_path / rank).read_text(), "status")
+        assert not status.exists() or "State:\tZ" in status.read_text()
+
+
+def test_ranks_are_programs_of_their_own(tmp_path):
+    logs = passes(tmp_path, 2, """
+        import atexit
+        atexit.register(print, "ended")
+        print(__name__, sys.argv, sys.path[0], rank, size, os.environ["PROA_WORD"])
+        """, environment={"PROA_WORD": "arrived"})
+    told = f"__main__ ['{tmp_path}/script.py', '{tmp_path}'] {tmp_path}"
+    assert [line for line in logs.splitlines() if line.startswith("__main__")] == [f"{told} {rank} 2 arrived" for rank in range(2)]
+    assert logs.count("ended") == 2
