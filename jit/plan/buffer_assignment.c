@@ -4,6 +4,7 @@
 
 #include "core/blocked.h"
 #include "core/args_visit.h"
+#include "core/kernel_traits.h"
 
 typedef proa__planner planner;
 
@@ -169,8 +170,9 @@ static proa_status place(planner *p, const proa_field *f, int64_t k, const proa_
         return PROA_OK;
     }
     if (v->persistable) return place_persistable(p, f, v, meta, slot);
-    bool unused = !p->facts->read[v->index] && f->flags & PROA_FIELD_OPTIONAL;
-    if (unused && proa__has_block(op)) { /* a loop whose tape nobody reads does not record one */
+    bool droppable =
+        (f->flags & PROA_FIELD_OPTIONAL && proa__has_block(op)) || proa__has_field(proa__op_drops(op), op, f);
+    if (droppable && !p->facts->read[v->index]) { /* such as a loop's tape, which is not recorded then */
         proa__slot_set(slot, proa_none);
         return PROA_OK;
     }

@@ -3,6 +3,7 @@
  * of the result. May use core, kernels and ops/. */
 #include "ops/rnn/rnn.h"
 
+#include "core/kernel_traits.h"
 #include "kernels/gemm.h"
 #include "kernels/philox16.h"
 #include "ops/rnn/simd_lstm.h"
@@ -10,12 +11,18 @@
 /* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
 enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
 
+/* Bytes of gates that are computed at a time where they are not saved: a few hundred rows, so that packing
+ * the weights is a small part of their product. */
+enum { GATES_BYTES = 4 << 20 };
+
 typedef struct rnn {
     rnn_sizes s;
     proa_rnn_mode mode;
     const proa_tensor *lengths; /* NULL: all sequences have all steps */
     const void *input, *d_out;
-    void *out, *reserve, *d_input;
+    void *out, *d_input;
+    void *reserve; /* NULL: nothing is saved for backward */
+    void *between; /* without reserve: output of every other layer below the last */
     proa_tensors pre_state, weights, state, d_state, d_pre_state, d_weights;
     const uint8_t *mask; /* dropout between layers, or NULL */
     double kept_scale;
@@ -68,6 +75,7 @@ static proa_status check_lengths(const rnn *r, const char *op)
     return PROA_OK;
 }
 
+PROA__KERNEL_TRAITS(rnn_cpu, .drops = 1u << 12) /* reserve */
 PROA_KERNEL(rnn_cpu, rnn)
 {
     rnn r = {
@@ -76,7 +84,7 @@ PROA_KERNEL(rnn_cpu, rnn)
         .lengths = proa__absent(a->sequence_length) ? NULL : a->sequence_length,
         .input = a->input->data,
         .out = a->out->data,
-        .reserve = a->reserve->data,
+        .reserve = proa__absent(a->reserve) ? NULL : a->reserve->data,
         .pre_state = a->pre_state,
         .weights = a->weight_list,
         .state = a->state};
