@@ -52,9 +52,9 @@ def prepare(fw, folder, tiny):
 class Predict:
     """predict.c: a process of its own, which times itself."""
 
-    def __init__(self, path, threads, shape, dtype):
+    def __init__(self, path, threads, shape, dtype, mode="float"):
         program = os.path.join(os.environ["PROA_BENCHMARKS"], "predict")
-        self.command = [program, path, str(threads), "", dtype, *map(str, shape)]
+        self.command = [program, path, str(threads), "", mode, dtype, *map(str, shape)]
 
     def measure(self, seconds):
         self.command[3] = str(seconds)
@@ -87,8 +87,10 @@ def int8_row(file_name, shape, dtype):
     def make(fw):
         x = example(shape, dtype)
         by_quantizer = file_name.startswith("lstm") and fw.name == "proa"
-        run = fw.predictor(os.path.join(fw.folder, file_name + INT8 * (not by_quantizer)), fw.threads,
-                           **{"samples": [x]} if by_quantizer else {"int8": True})
+        path = os.path.join(fw.folder, file_name + INT8 * (not by_quantizer))
+        if fw.way == "proa+c":
+            return Predict(path, fw.threads, shape, dtype, "quantize" if by_quantizer else "int8")
+        run = fw.predictor(path, fw.threads, **{"samples": [x]} if by_quantizer else {"int8": True})
         return lambda: run(x)
     return Row("run", make)
 
@@ -127,7 +129,7 @@ def check(fw, folder, tiny):
 
 def units(tiny=False):
     found = [Unit(name, (run_row(*parts),), 0.3) for name, parts in networks(tiny).items()]
-    found += [Unit(f"{name}, INT8", (int8_row(parts[0], *parts[2:]),), 0.3, skip=("paddle", "torch", "torch+compile", "proa+c"))
+    found += [Unit(f"{name}, INT8", (int8_row(parts[0], *parts[2:]),), 0.3, skip=("paddle", "torch", "torch+compile"))
               for name, parts in networks(tiny).items() if parts[0] != "lenet"]
     found += [Unit(f"{name}, BF16", (bfloat16_row(parts[0], *parts[2:]),), 0.3,
                    skip=("paddle", "torch", "torch+compile", "proa+c", "onnxruntime"))

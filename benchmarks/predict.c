@@ -1,6 +1,7 @@
 /* Time and memory of running an exported model from C: loads and optimizes it once, runs it on one input
  * repeatedly, and prints a line of JSON. Started by inference.py beside the frameworks' predictors. Usage:
- * predict PREFIX THREADS SECONDS float32|int64 DIM... */
+ * predict PREFIX THREADS SECONDS float|int8|quantize float32|int64 DIM...
+ * int8: a model that was calibrated; quantize: a float model, which is quantized on the input. */
 #include "timing.h"
 
 #include <proa.h>
@@ -58,21 +59,31 @@ static long long peak_bytes(void)
     return kib * 1024;
 }
 
+static proa_tensors the_input(int64_t i, void *context)
+{
+    (void)i;
+    return (proa_tensors){1, context};
+}
+
 int main(int argc, char **argv)
 {
     int64_t shape[PROA_MAX_DIMS];
-    int dims = argc - 5;
+    int dims = argc - 6;
     if (dims < 1 || dims > PROA_MAX_DIMS) {
-        fprintf(stderr, "usage: predict PREFIX THREADS SECONDS float32|int64 DIM...\n");
+        fprintf(stderr, "usage: predict PREFIX THREADS SECONDS float|int8|quantize float32|int64 DIM...\n");
         return 2;
     }
-    for (int i = 0; i < dims; i++) shape[i] = atoll(argv[5 + i]);
+    for (int i = 0; i < dims; i++) shape[i] = atoll(argv[6 + i]);
     long long idle = peak_bytes();
     proa_set_threads(atoi(argv[2]));
-    proa_program *p = proa_program_load(argv[1]);
-    proa_executor *e = p ? proa_executor_with(p, (proa_executor_opts){.frozen = true}) : NULL;
     proa_tensor *x =
-        numbers((proa_ints){dims, shape, NULL, NULL}, strcmp(argv[4], "int64") == 0 ? PROA_I64 : PROA_F32);
+        numbers((proa_ints){dims, shape, NULL, NULL}, strcmp(argv[5], "int64") == 0 ? PROA_I64 : PROA_F32);
+    proa_program *p = proa_program_load(argv[1]);
+    if (p && strcmp(argv[4], "quantize") == 0)
+        (void)proa_program_quantize(p, (proa_samples){1, the_input, &x}, (proa_quantize_opts){0}, NULL);
+    const char *passes = strcmp(argv[4], "float") == 0 ? NULL : "all,int8";
+    proa_executor *e =
+        p ? proa_executor_with(p, (proa_executor_opts){.frozen = true, .passes = passes}) : NULL;
     if (e && x) {
         double first = run(e, x), seconds = typical(e, x, atof(argv[3]));
         if (proa_error() == PROA_OK)
