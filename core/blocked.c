@@ -1,9 +1,10 @@
 /* Makes, converts and drops the blocked forms of storages. Also implements windows (blocked memory inside
- * another storage) and deferred elements, which are read at first use. Uses storage.c, the device table and
- * the hooks that a kernel library has installed. */
+ * another storage). Uses storage.c, deferred.c, the device table and the hooks that a kernel library has
+ * installed. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"
+#include "core/deferred.h"
 #include "core/device.h"
 #include "core/thread.h"
 
@@ -11,10 +12,9 @@
 
 static const proa__blocked_hooks *hooks;
 
-/* `making` is held while a row-major form is made, which is rare: mostly at a network's inputs and outputs.
- * Reads of deferred elements, which may wait for other processes, hold `reading` instead, so that they do not
- * block conversions. */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER, reading = PTHREAD_MUTEX_INITIALIZER;
+/* Held while a row-major form is made of a blocked one, which is rare: mostly at a network's inputs and
+ * outputs. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 void proa__blocked_install(const proa__blocked_hooks *h) { hooks = h; }
 
@@ -166,128 +166,10 @@ size_t proa__format_bytes(const proa_tensor *t, int format)
 
 static void free_plain(void *plain) { proa__free(plain); }
 
-/* ---- deferred elements --------------------------------------------------------------------- */
-
-typedef struct deferred {
-    proa__deferred source;
-    void *plain;      /* of an evictable source: the buffer that the elements were read into */
-    uint32_t version; /* the storage's version when its elements last equaled the source's */
-} deferred;
-
-static void deferred_release(void *context)
-{
-    deferred *d = context;
-    d->source.release(d->source.context);
-    proa__free(d->plain);
-    proa__free(d);
-}
-
-static deferred *deferred_of(const proa_tensor *t)
-{
-    const proa_storage *s = t->storage;
-    return s && s->release == deferred_release ? s->context : NULL;
-}
-
-proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source)
-{
-    static char nowhere;
-    deferred *d = proa__alloc(sizeof *d);
-    if (!d) return NULL;
-    *d = (deferred){.source = source};
-    proa_tensor *t = proa_from_foreign(&nowhere, shape, NULL, dtype, deferred_release, d);
-    if (!t) {
-        proa__free(d);
-        return NULL;
-    }
-    t->data = t->storage->data = NULL;
-    t->flags |= PROA_T_BLOCKED;
-    return t;
-}
-
-static uint32_t storage_version(const proa_storage *s)
-{
-    return atomic_load_explicit(&s->version, memory_order_relaxed);
-}
-
-/* Reads the deferred elements into new memory, which becomes the row-major form; the caller holds `reading`.
- * A failed read leaves the storage unchanged, so that the next one may succeed. */
-static proa_status add_deferred(proa_storage *s)
-{
-    deferred *d = s->context;
-    char *plain = proa__alloc(s->bytes + d->source.spare);
-    if (!plain && d->source.write) d->source.read(d->source.context, NULL, s->bytes);
-    if (!plain) return proa_error();
-    proa_status status = d->source.read(d->source.context, plain, s->bytes);
-    if (status != PROA_OK) {
-        proa__free(plain);
-        return status;
-    }
-    if (d->source.write) {
-        d->plain = plain;
-        d->version = storage_version(s);
-    } else {
-        deferred_release(d);
-        s->context = plain;
-        s->release = free_plain;
-    }
-    s->data = plain;
-    return PROA_OK;
-}
-
-proa_tensor *proa__deferred_once(proa_tensor *t)
-{
-    if (!(t->flags & PROA_T_BLOCKED) || proa__format(t) || proa__data_now(t)) return t;
-    proa_meta meta = proa_meta_of(t);
-    PROA__ON_CPU;
-    proa_tensor *copy = proa__tensor_new(&meta);
-    if (!copy) return NULL;
-    pthread_mutex_lock(&reading);
-    const deferred *d = t->storage->data ? NULL : deferred_of(t);
-    proa_status status = d ? d->source.read(d->source.context, copy->data, t->storage->bytes) : PROA_OK;
-    pthread_mutex_unlock(&reading);
-    if (d && status == PROA_OK) return copy;
-    proa_drop(copy);
-    return status == PROA_OK ? t : NULL;
-}
-
-bool proa__deferred_is(const proa_tensor *t, const void *context)
-{
-    const deferred *d = deferred_of(t);
-    return d && d->source.context == context;
-}
-
-proa_status proa__deferred_evict(proa_tensor *t, bool *gone)
-{
-    deferred *d = deferred_of(t);
-    proa_storage *s = t->storage;
-    *gone = d && !d->plain;
-    if (!d || !d->plain) return PROA_OK;
-    if (d->version != storage_version(s)) {
-        PROA_TRY(d->source.write(d->source.context, d->plain, s->bytes));
-        d->version = storage_version(s);
-    }
-    if (atomic_load_explicit(&s->refs, memory_order_acquire) != 1) return PROA_OK;
-    if (atomic_load_explicit(&s->pinned, memory_order_relaxed)) return PROA_OK;
-    proa__free(d->plain);
-    d->plain = s->data = NULL;
-    __atomic_store_n(&t->data, NULL, __ATOMIC_RELEASE);
-    *gone = true;
-    return PROA_OK;
-}
-
-void proa__deferred_changed(proa_tensor *t)
-{
-    deferred *d = deferred_of(t);
-    proa__bump_version(t);
-    if (d) d->version = storage_version(t->storage);
-}
-
-/* Makes the row-major form of t's storage: converts the blocked form (the caller holds `making`), or reads
- * deferred elements (the caller holds `reading`). */
+/* Makes the row-major form of t's storage from the blocked form; the caller holds `making`. */
 static proa_status add_plain(const proa_tensor *t)
 {
     proa_storage *s = t->storage;
-    if (s->release == deferred_release) return add_deferred(s);
     char *plain = take_memory(s->device, s->bytes);
     if (!plain) return proa_error();
     proa_status status = proa__convert_blocked(t, s->format, proa__blocked_data(t), 0, plain);
@@ -307,12 +189,12 @@ static proa_status add_plain(const proa_tensor *t)
 
 proa_status proa_make_plain(const proa_tensor *t)
 {
-    pthread_mutex_t *lock = proa__format(t) ? &making : &reading;
-    pthread_mutex_lock(lock);
+    if (!proa__format(t)) return proa__deferred_plain(t);
+    pthread_mutex_lock(&making);
     proa_status status = t->storage->data ? PROA_OK : add_plain(t);
     if (status == PROA_OK && !t->data)
         __atomic_store_n(&((proa_tensor *)(uintptr_t)t)->data, t->storage->data, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&making);
     return status;
 }
 

@@ -1,11 +1,10 @@
 /* Blocked layouts: a storage's elements in the order that a kernel library prefers (channels in blocks of
- * the vector length), as a second form or the only one; and deferred elements, read at first use. Users
- * never see a blocked form: asking for the address of a blocked tensor makes a row-major ("plain") form,
- * once, and a write drops the blocked form. The kernel that makes an output decides that it is blocked: the
- * blocked form is then in the storage's own memory, and a plain form has memory of its own. Every handle on
- * the whole storage has PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Format
- * numbers have a meaning for the hooks only, except PROA_CHANNELS_LAST, the format of devices. May use
- * proa/device.h. */
+ * the vector length), as a second form or the only one. Users never see a blocked form: asking for the
+ * address of a blocked tensor makes a row-major ("plain") form, once, and a write drops the blocked form.
+ * The kernel that makes an output decides that it is blocked: the blocked form is then in the storage's
+ * own memory, and a plain form has memory of its own. Every handle on the whole storage has
+ * PROA_T_BLOCKED and may have no `data`; a view has PROA_T_BLOCKED_BASE. Format numbers have a meaning
+ * for the hooks only, except PROA_CHANNELS_LAST, the format of devices. May use proa/device.h. */
 #ifndef PROA_CORE_BLOCKED_H
 #define PROA_CORE_BLOCKED_H
 
@@ -66,34 +65,6 @@ static inline proa_status proa__plain(const proa_tensor *t)
     return proa_make_plain(t);
 }
 
-/* Source of a tensor whose elements are read on demand: when they are first asked for (proa__plain), `read`
- * fills memory of `bytes` bytes. Until then the handle looks like one whose blocked form was dropped through
- * another handle. `release` frees the context, but is not called when proa__deferred_new fails. The tensor
- * has at least one element. */
-typedef struct proa__deferred {
-    proa_status (*read)(void *context, void *to, size_t bytes);
-    void (*release)(void *context);
-    void *context;
-    /* If not NULL, the elements may be evicted and read again; `write` is called before eviction if they were
-     * written to. A `read` with `to` NULL then says that memory for the elements ran out, which is the
-     * thread's error. */
-    proa_status (*write)(void *context, const void *from, size_t bytes);
-    size_t spare; /* padding: the memory for `read` is this many bytes larger than the elements */
-} proa__deferred;
-proa_tensor *proa__deferred_new(proa_ints shape, proa_dtype dtype, proa__deferred source);
-/* Evicts the elements of a deferred t: writes them back to the source if they were changed, then frees them,
- * unless another handle shares them or their address was handed out; *gone: they were freed. No other thread
- * may use t meanwhile. A tensor that is not deferred is left alone, and *gone is false. */
-proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
-/* The elements of t for one use: t itself or, if they are deferred and were not read yet, a new tensor that
- * they are read into while t stays unread. For those who make something else of t, which then needs no
- * memory for its elements. NULL on error. */
-proa_tensor *proa__deferred_once(proa_tensor *t);
-/* True if t's storage is deferred, with this context as its source. */
-bool proa__deferred_is(const proa_tensor *t, const void *context);
-/* Records that the source has changed and that the elements read for t are the changed ones. A backward that
- * saved the former version is then an error. */
-void proa__deferred_changed(proa_tensor *t);
 proa_status proa__drop_blocked(const proa_tensor *t);
 /* proa__plain for a caller that will write to t: drops the blocked form, so that the plain one is the only
  * one. */

@@ -1,4 +1,4 @@
-/* What some kernels can do beyond the calls that the run door makes, for those who plan programs. Uses
+/* Traits of kernels beyond the calls that the run door makes, for those who plan programs. Uses
  * proa/op.h only. */
 #ifndef PROA_CORE_KERNEL_TRAITS_H
 #define PROA_CORE_KERNEL_TRAITS_H

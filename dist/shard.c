@@ -2,6 +2,7 @@
  * all-gathered when an op reads it, and its gradient is reduce-scattered. May use core, autograd and ops. */
 #include "autograd/backward.h"
 #include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/group.h"

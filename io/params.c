@@ -7,6 +7,7 @@
 #include "io/format.h"
 
 #include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/device.h"
 
 #include <errno.h>

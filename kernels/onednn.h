@@ -3,7 +3,8 @@
 #ifndef PROA_KERNELS_ONEDNN_H
 #define PROA_KERNELS_ONEDNN_H
 
-#include "core/blocked.h"
+#include "core/deferred.h"
+#include "core/kernel_traits.h"
 #include "kernels/epilogue.h"
 
 #include <dnnl.h>
@@ -42,8 +43,9 @@ typedef struct proa__dnnl_arg {
 } proa__dnnl_arg;
 
 /* A constant operand in the primitive's layout: reordered in the first run, and again when the tensor has
- * changed. */
+ * changed. Layouts that have a format tag are shared; for others `data` has a copy of this state's own. */
 typedef struct proa__dnnl_packed {
+    proa__packed_operand shared;
     char *data;
     proa_storage *storage; /* of the source; retained, so that no other storage gets its address */
     const char *from;
@@ -117,8 +119,8 @@ int proa__dnnl_result_format(const void *args, const void *state);
 proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
                                    proa_status (*prepare)(const void *, void **),
                                    proa_tensor *const *tensors);
-/* proa__dnnl_run_tensors where tensors[arg] is a constant that was row-major when prepared: the state keeps a
- * copy in the primitive's layout. */
+/* proa__dnnl_run_tensors where tensors[arg] is a constant that was row-major or unread when prepared: the
+ * state keeps its packed form, in the primitive's layout. */
 proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
                                     proa_status (*prepare)(const void *, void **),
                                     proa_tensor *const *tensors, int arg);

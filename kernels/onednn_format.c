@@ -13,9 +13,37 @@ dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype,
     return dnnl_memory_desc_create_with_tag(&md, t->ndim, dims, type, (dnnl_format_tag_t)format) ? NULL : md;
 }
 
+static bool equal(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
+{
+    return dnnl_memory_desc_equal(a, b);
+}
+
+/* True if elements have the same offsets in both, which have the same dims and dtype. */
+static bool same_offsets(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
+{
+    static const dnnl_query_t lists[] = {dnnl_query_padded_dims, dnnl_query_strides, dnnl_query_inner_blks,
+                                         dnnl_query_inner_idxs};
+    int ndim = 0, blocks[2] = {0};
+    if (dnnl_memory_desc_query(a, dnnl_query_ndims_s32, &ndim) != dnnl_success ||
+        dnnl_memory_desc_query(a, dnnl_query_inner_nblks_s32, &blocks[0]) != dnnl_success ||
+        dnnl_memory_desc_query(b, dnnl_query_inner_nblks_s32, &blocks[1]) != dnnl_success ||
+        blocks[0] != blocks[1])
+        return false;
+    for (int i = 0; i < 4; i++) {
+        dnnl_dims_t *x = NULL, *y = NULL;
+        const size_t n = (size_t)(i < 2 ? ndim : blocks[0]);
+        if (dnnl_memory_desc_query(a, lists[i], &x) != dnnl_success ||
+            dnnl_memory_desc_query(b, lists[i], &y) != dnnl_success ||
+            (n && memcmp(*x, *y, n * sizeof **x) != 0))
+            return false;
+    }
+    return true;
+}
+
 /* Finds md's format by comparison with all format tags: slow, but done only while a primitive is created,
- * which takes longer. */
-int proa__dnnl_format(const_dnnl_memory_desc_t md)
+ * which takes longer, or a weight is packed. */
+static int find_format(const_dnnl_memory_desc_t md,
+                       bool (*same)(const_dnnl_memory_desc_t, const_dnnl_memory_desc_t))
 {
     int ndim = 0;
     dnnl_dims_t *dims = NULL;
@@ -28,12 +56,16 @@ int proa__dnnl_format(const_dnnl_memory_desc_t md)
         dnnl_memory_desc_t one = NULL;
         if (dnnl_memory_desc_create_with_tag(&one, ndim, *dims, type, (dnnl_format_tag_t)tag) != dnnl_success)
             continue;
-        bool same = dnnl_memory_desc_equal(one, md);
+        bool found = same(one, md);
         dnnl_memory_desc_destroy(one);
-        if (same) return tag;
+        if (found) return tag;
     }
     return 0;
 }
+
+int proa__dnnl_format(const_dnnl_memory_desc_t md) { return find_format(md, equal); }
+
+int proa__dnnl_format_of_elements(const_dnnl_memory_desc_t md) { return find_format(md, same_offsets); }
 
 static int64_t channel_block(const proa_tensor *t, int format)
 {

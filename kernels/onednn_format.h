@@ -7,6 +7,8 @@
 
 /* The format of a descriptor; 0: it has no tag. */
 int proa__dnnl_format(const_dnnl_memory_desc_t md);
+/* The format whose elements are where those of md are, which may hold sums of them behind; 0: none. */
+int proa__dnnl_format_of_elements(const_dnnl_memory_desc_t md);
 /* Runs a reorder primitive from memory `from`, with descriptor a, to memory `to`, with descriptor b. */
 bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
                         const_dnnl_memory_desc_t b, void *to);

@@ -305,6 +305,7 @@ void proa__dnnl_release(void *state)
     for (int i = 0; i < s->n_args; i++) release_arg(&s->args[i]);
     if (s->scratchpad) dnnl_memory_desc_destroy(s->scratchpad);
     if (s->primitive) dnnl_primitive_destroy(s->primitive);
+    proa__packed_clear(&s->packed.shared);
     if (s->packed.storage) proa__storage_release(s->packed.storage);
     proa__free(s->packed.data);
     proa__free(s);
@@ -329,6 +330,11 @@ static bool reorder(const proa__dnnl_arg *arg, dnnl_memory_t from, dnnl_memory_t
     return dnnl_primitive_execute(arg->reorder, stream, 2, list) == dnnl_success;
 }
 
+static void *packed_data(const proa__dnnl_packed *p)
+{
+    return p->shared.form ? p->shared.form->data : p->data;
+}
+
 /* packed: index of the operand that s->packed holds in the primitive's layout; −1: none. asis: bit mask of
  * outputs that stay in that layout. */
 static bool execute(const proa__dnnl_state *s, operands *e, void *const *data, char *scratch, int packed,
@@ -343,7 +349,7 @@ static bool execute(const proa__dnnl_state *s, operands *e, void *const *data, c
         list[i] = (dnnl_exec_arg_t){arg->index, e->user[i]};
         if (!arg->reorder || asis >> i & 1) continue;
         if (i == packed) {
-            if (!point_memory(&e->inner[i], arg->inner, s->packed.data)) return false;
+            if (!point_memory(&e->inner[i], arg->inner, packed_data(&s->packed))) return false;
             list[i].memory = e->inner[i];
             continue;
         }
@@ -450,11 +456,13 @@ proa_status proa__dnnl_run_tensors(const proa_run *run, const void *args,
 
 static bool is_packed(const proa__dnnl_packed *p, const proa_tensor *t)
 {
+    if (p->shared.form) return proa__packed_is_of(&p->shared, t);
     return p->data && p->storage == t->storage && p->from == t->data && p->version == proa__version(t);
 }
 
-/* Bytes below which a reorder uses one thread: it ends before a second one has woken (some 20 µs). */
-enum { REORDER_ALONE = 1 << 18 };
+/* REORDER_ALONE: bytes below which a reorder uses one thread, since it ends before a second one has woken
+ * (some 20 µs). LAYOUT_DIMS: most dims of a weight: groups, channels twice, and the kernel's. */
+enum { REORDER_ALONE = 1 << 18, LAYOUT_DIMS = 6 };
 
 bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
                         const_dnnl_memory_desc_t b, void *to)
@@ -470,10 +478,77 @@ bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, 
     return ok;
 }
 
+/* A constant's layout in the caller's memory (dims, strides), and the format that gives the elements of the
+ * primitive's layout the same offsets. */
+typedef struct constant_layout {
+    int ndim, dtype, format;
+    int64_t dims[LAYOUT_DIMS], strides[LAYOUT_DIMS];
+} constant_layout;
+
+/* False if the elements cannot be found by a format tag. */
+static bool describe(const proa__dnnl_arg *arg, proa_dtype dtype, constant_layout *to)
+{
+    dnnl_dims_t *dims, *strides;
+    memset(to, 0, sizeof *to); /* layouts are compared byte by byte */
+    to->dtype = (int)dtype;
+    to->format = proa__dnnl_format_of_elements(arg->inner);
+    if (!to->format || dnnl_memory_desc_query(arg->user, dnnl_query_ndims_s32, &to->ndim) != dnnl_success ||
+        dnnl_memory_desc_query(arg->user, dnnl_query_dims, &dims) != dnnl_success ||
+        dnnl_memory_desc_query(arg->user, dnnl_query_strides, &strides) != dnnl_success ||
+        to->ndim > LAYOUT_DIMS)
+        return false;
+    for (int k = 0; k < to->ndim; k++) to->dims[k] = (*dims)[k], to->strides[k] = (*strides)[k];
+    return true;
+}
+
+static proa_status no_reorder(void)
+{
+    return proa_fail(PROA_ERR_OUT_OF_MEMORY,
+                     "oneDNN could not copy a weight to another layout: most likely out of memory");
+}
+
+static proa_status pack_constant(void *context, const void *how, const void *elements, void *packed)
+{
+    const proa__dnnl_arg *arg = context;
+    (void)how;
+    bool ok = proa__dnnl_reorder(arg->reorder, arg->user, (void *)(uintptr_t)elements, arg->inner, packed);
+    return ok ? PROA_OK : no_reorder();
+}
+
+static proa_status unpack_constant(const void *how, const void *packed, void *elements)
+{
+    const constant_layout *c = how;
+    dnnl_dims_t dims = {0}, strides = {0};
+    memcpy(dims, c->dims, sizeof c->dims);
+    memcpy(strides, c->strides, sizeof c->strides);
+    dnnl_memory_desc_t to = proa__dnnl_md(c->ndim, dims, strides, (proa_dtype)c->dtype), from = NULL;
+    dnnl_data_type_t type;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_primitive_t reorder = NULL;
+    bool ok = to && proa__dnnl_dtype((proa_dtype)c->dtype, &type) &&
+              dnnl_memory_desc_create_with_tag(&from, c->ndim, dims, type, (dnnl_format_tag_t)c->format) ==
+                  dnnl_success &&
+              dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL) == dnnl_success &&
+              dnnl_primitive_create(&reorder, desc) == dnnl_success &&
+              proa__dnnl_reorder(reorder, from, (void *)(uintptr_t)packed, to, elements);
+    if (reorder) dnnl_primitive_destroy(reorder);
+    if (desc) dnnl_primitive_desc_destroy(desc);
+    if (from) dnnl_memory_desc_destroy(from);
+    if (to) dnnl_memory_desc_destroy(to);
+    return ok ? PROA_OK : no_reorder();
+}
+
 static bool pack(proa__dnnl_state *s, int i, const proa_tensor *t)
 {
-    const proa__dnnl_arg *arg = &s->args[i];
+    proa__dnnl_arg *arg = &s->args[i];
     proa__dnnl_packed *p = &s->packed;
+    constant_layout how;
+    if (t->flags & PROA_T_BLOCKED && describe(arg, (proa_dtype)t->dtype, &how)) {
+        const proa__packing packing = {arg->bytes, &how, sizeof how, arg, pack_constant, unpack_constant};
+        return proa__packed_renew(&p->shared, t, &packing) != NULL;
+    }
+    proa__packed_clear(&p->shared);
+    if (proa__plain(t) != PROA_OK) return false;
     if (!p->data) p->data = proa__alloc(arg->bytes);
     if (!p->data) return false;
     bool ok = proa__dnnl_reorder(arg->reorder, arg->user, t->data, arg->inner, p->data);
@@ -493,12 +568,11 @@ proa_status proa__dnnl_run_constant(const proa_run *run, const void *args,
 {
     proa__dnnl_state *s = run->state;
     const proa_tensor *constant = tensors[arg];
-    if (s->made_for != proa_threads() || !s->args[arg].reorder || !constant->storage)
-        return proa__dnnl_run_tensors(run, args, prepare, tensors);
-    if (!is_packed(&s->packed, constant) && !pack(s, arg, constant)) {
-        if (proa_error() != PROA_OK) return proa_error();
-        return proa__dnnl_run_tensors(run, args, prepare, tensors);
-    }
-    return run_tensors(s, run->fresh, tensors, arg);
+    bool fits = s->made_for == proa_threads() && s->args[arg].reorder && constant->storage;
+    if (fits && (is_packed(&s->packed, constant) || pack(s, arg, constant)))
+        return run_tensors(s, run->fresh, tensors, arg);
+    PROA_TRY(proa_error());
+    if (!proa__format(constant)) PROA_TRY(proa__plain(constant));
+    return proa__dnnl_run_tensors(run, args, prepare, tensors);
 }
 #endif

@@ -253,6 +253,20 @@ static inline void packed_pack_panel(const float *from, gemm_strides s, int64_t 
     }
 }
 
+/* The inverse of packed_pack_panel. */
+static inline void packed_unpack_panel(const float *from, gemm_strides s, int64_t k, int64_t n, int64_t panel,
+                                       float *to)
+{
+    int64_t j0 = panel * PACKED_NR, columns = gemm_min(PACKED_NR, n - j0), panels = packed_panels(n);
+    for (int64_t p0 = 0; p0 < k; p0 += PACKED_KC) {
+        int64_t kc = gemm_min(PACKED_KC, k - p0);
+        const float *at = from + p0 * panels * PACKED_NR + panel * kc * PACKED_NR;
+        float *block = to + p0 * s.rs + j0 * s.cs;
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t p = 0; p < kc; p++) block[p * s.rs + j * s.cs] = at[p * PACKED_NR + j];
+    }
+}
+
 /* ---- work sharing among at most PACKED_TEAMS threads --------------------------------------- */
 
 enum { PACKED_TEAMS = 16 };

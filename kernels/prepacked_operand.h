@@ -1,21 +1,26 @@
-/* Cache of the packed right operand of a kernel (kernels/prepacked_gemm.h): it is repacked if the tensor or
- * its version changes. float32, for kernel files; may use core, everything is static. */
+/* Packed constants of kernels: right operands of prepacked GEMM (kernels/prepacked_gemm.h), and forms that a
+ * kernel fills by itself. Both are packed again if the tensor or its version changes. float32, for kernel
+ * files; may use core, everything is static. */
 #ifndef PROA_KERNELS_PREPACKED_OPERAND_H
 #define PROA_KERNELS_PREPACKED_OPERAND_H
 
+#include "core/deferred.h"
+#include "core/kernel_traits.h"
 #include "kernels/page_release.h"
 #include "kernels/prepacked_gemm.h"
 
 /* A kernel's state: what was packed and from where. It belongs to one thread at a time. */
 typedef struct packed_state {
-    float *data;
-    proa_storage *storage; /* retained, so that its address is not reused */
+    proa__packed_operand shared; /* packed_operand's */
+    float *data;                 /* packed_renew's, and what it was packed from */
+    proa_storage *storage;       /* retained, so that its address is not reused */
     const char *from;
     uint32_t version;
 } packed_state;
 
 static inline void packed_clear(packed_state *s)
 {
+    proa__packed_clear(&s->shared);
     if (s->storage) proa__storage_release(s->storage);
     proa__free(s->data);
 }
@@ -58,30 +63,66 @@ static inline float *packed_renew(packed_state *s, const proa_tensor *t, int64_t
     return s->data;
 }
 
-typedef struct packed_packing {
-    const float *from;
-    gemm_strides strides;
+/* The geometry of a packed right operand, k × n elements at these strides. */
+typedef struct packed_how {
     int64_t k, n;
-    float *to;
-} packed_packing;
+    gemm_strides strides;
+} packed_how;
+
+typedef struct packed_move {
+    const packed_how *how;
+    float *elements, *packed;
+} packed_move;
 
 static inline void packed_pack_range(int64_t begin, int64_t end, void *context)
 {
-    const packed_packing *p = context;
-    for (int64_t j = begin; j < end; j++) packed_pack_panel(p->from, p->strides, p->k, p->n, j, p->to);
+    const packed_move *m = context;
+    for (int64_t j = begin; j < end; j++)
+        packed_pack_panel(m->elements, m->how->strides, m->how->k, m->how->n, j, m->packed);
 }
 
-/* The k × n operand t in packed form; packs it unless the state's copy is up to date. NULL: no memory. */
+static inline void packed_unpack_range(int64_t begin, int64_t end, void *context)
+{
+    const packed_move *m = context;
+    for (int64_t j = begin; j < end; j++)
+        packed_unpack_panel(m->packed, m->how->strides, m->how->k, m->how->n, j, m->elements);
+}
+
+static inline void packed_each_panel(packed_move *m, void (*range)(int64_t, int64_t, void *))
+{
+    proa__parallel(packed_panels(m->how->n), 1 + 65536 / (m->how->k * PACKED_NR + 1), range, m);
+}
+
+static inline proa_status packed_pack(void *context, const void *how, const void *elements, void *packed)
+{
+    (void)context;
+    packed_move m = {how, (float *)(uintptr_t)elements, packed};
+    packed_each_panel(&m, packed_pack_range);
+    return PROA_OK;
+}
+
+static inline proa_status packed_unpack(const void *how, const void *packed, void *elements)
+{
+    packed_move m = {how, elements, (float *)(uintptr_t)packed};
+    packed_each_panel(&m, packed_unpack_range);
+    return PROA_OK;
+}
+
+/* The k × n operand t in packed form, which plans and predictors share; t may be unread. Packs it unless the
+ * state's form is up to date. NULL: an error, most likely no memory. */
 static inline const float *packed_operand(packed_state *s, const proa_tensor *t, gemm_strides strides,
                                           int64_t k, int64_t n)
 {
-    if (packed_is_of(s, t)) return s->data;
-    packed_packing p = {(const float *)(void *)t->data, strides, k, n,
-                        packed_renew(s, t, packed_floats(k, n))};
-    if (!p.to) return NULL;
-    proa__parallel(packed_panels(n), 1 + 65536 / (k * PACKED_NR + 1), packed_pack_range, &p);
-    packed_forget(t);
-    return p.to;
+    if (proa__packed_is_of(&s->shared, t)) return s->shared.form->data;
+    const packed_how how = {k, n, strides};
+    const proa__packing packing = {.bytes = (size_t)packed_floats(k, n) * sizeof(float),
+                                   .how = &how,
+                                   .how_bytes = sizeof how,
+                                   .pack = packed_pack,
+                                   .unpack = packed_unpack};
+    const float *data = proa__packed_renew(&s->shared, t, &packing);
+    if (data && !(t->flags & PROA_T_BLOCKED)) packed_forget(t);
+    return data;
 }
 
 #endif

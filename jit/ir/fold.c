@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/copy.h"
 #include "core/group.h"
 #include "core/internal.h"

@@ -4,6 +4,7 @@
 #include "edit.h"
 
 #include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/internal.h"
 #include "ops/windows.h"
 #include "impl/conv.h"

@@ -3,6 +3,7 @@
 #include "int8.h"
 
 #include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"

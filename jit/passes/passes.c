@@ -2,8 +2,11 @@
  * core and ops. */
 #include "passes.h"
 
+#include "core/args_visit.h"
+#include "core/deferred.h"
 #include "core/device.h"
 #include "core/internal.h"
+#include "core/kernel_traits.h"
 
 #define PASS_ROW(name, doc, frozen, whole, asked) {#name, doc, frozen, whole, asked, proa__pass_##name},
 const proa__pass proa__pass_table[] = {PROA__PASSES(PASS_ROW){NULL, NULL, false, false, false, NULL}};
@@ -108,6 +111,29 @@ static bool concerns(const part *of, const proa__pass *pass, bool frozen)
            (!of->only || strcmp(pass->name, of->only) == 0);
 }
 
+/* Lets kernels pack a constant that passes have made, and free its memory. Small ones are not worth it. */
+static proa_status defer_input(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    const proa_op *op = context;
+    const proa_var *v = proa__slot_var(*slot);
+    (void)index;
+    if (!v || !v->persistable || !v->value || !proa__has_field(proa__op_packs(op), op, f)) return PROA_OK;
+    int64_t bytes = v->value->numel * (int64_t)proa_dtype_size((proa_dtype)v->value->dtype);
+    return bytes < proa__flag_int(PROA_FLAG_deferred_bytes) ? PROA_OK : proa__defer(v->value);
+}
+
+static proa_status defer_constants(const proa_program *p)
+{
+    const proa_block *root = proa__root(p);
+    for (int32_t i = 0; i < root->n_ops; i++) {
+        const proa_instr *instr = &root->ops[i];
+        if (proa__op_packs(instr->op))
+            PROA_TRY(
+                proa__args_visit(instr->op, instr->args, PROA_IN, defer_input, (void *)(uintptr_t)instr->op));
+    }
+    return PROA_OK;
+}
+
 static proa_status run_chosen(proa_program *p, const char *names, proa__pass_context context, part of)
 {
     bool wanted[MAX_PASSES] = {false};
@@ -134,6 +160,7 @@ static proa_status run_chosen(proa_program *p, const char *names, proa__pass_con
     }
     proa__capture_into(open);
     proa_door_set(PROA_DOOR_RECORD, recording);
+    if (context.frozen && !of.only && status == PROA_OK) status = defer_constants(p);
     if (context.frozen) proa_memory_trim(); /* frees temporaries of computed weights */
     return status;
 }

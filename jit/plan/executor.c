@@ -151,14 +151,19 @@ static proa_status start_key(proa_executor *e, bool inside)
     return put(e, settings, sizeof settings);
 }
 
+static bool holds(const proa__guard *g)
+{
+    if (proa__format(g->tensor) != g->format) return false;
+    if (g->same_data && proa__version(g->tensor) != g->version) return false;
+    if (g->packed) return g->tensor->storage == g->packed;
+    return (g->format ? proa__blocked_data(g->tensor) : proa__data_now(g->tensor)) == g->data;
+}
+
 static bool matches(const proa_executor *e, const proa__segment *s)
 {
     if (s->key_bytes != e->key_bytes || memcmp(s->key, e->key, e->key_bytes) != 0) return false;
-    for (int32_t i = 0; i < s->n_guards; i++) {
-        const proa__guard *g = &s->guards[i];
-        if (proa__format(g->tensor) != g->format || proa__memory(g->tensor) != g->data) return false;
-        if (g->same_data && proa__version(g->tensor) != g->version) return false;
-    }
+    for (int32_t i = 0; i < s->n_guards; i++)
+        if (!holds(&s->guards[i])) return false;
     return true;
 }
 

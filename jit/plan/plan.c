@@ -2,8 +2,9 @@
  * selects kernels; see plan.h. May use core and ops. */
 #include "planner.h"
 
-#include "core/blocked.h"
+#include "core/deferred.h"
 #include "core/device.h"
+#include "core/kernel_traits.h"
 #include "core/run.h"
 #include "core/args_visit.h"
 
@@ -57,24 +58,59 @@ proa_status proa__plan_step(planner *p, proa__step step)
     return PROA_OK;
 }
 
-proa_status proa__plan_guard(planner *p, proa_tensor *t, bool same_data)
+static proa__guard *find_guard(const proa__segment *s, const proa_tensor *t)
+{
+    for (int32_t i = 0; i < s->n_guards; i++)
+        if (s->guards[i].tensor == t) return &s->guards[i];
+    return NULL;
+}
+
+static proa_status add_guard(planner *p, proa_tensor *t, bool same_data)
 {
     proa__segment *s = p->s;
-    for (int32_t i = 0; i < s->n_guards; i++)
-        if (s->guards[i].tensor == t) {
-            s->guards[i].same_data |= same_data;
-            return PROA_OK;
-        }
-    if (!proa__format(t)) PROA_TRY(proa__plain(t));
     PROA_TRY(proa__reserve(&s->guards, s->n_guards, &s->guards_capacity, sizeof *s->guards));
-    s->guards[s->n_guards++] =
-        (proa__guard){proa_keep(t), proa__memory(t), proa__version(t), proa__format(t), same_data};
+    bool unread = proa__is_unread(t);
+    s->guards[s->n_guards++] = (proa__guard){.tensor = proa_keep(t),
+                                             .data = unread ? NULL : proa__memory(t),
+                                             .packed = unread ? t->storage : NULL,
+                                             .version = proa__version(t),
+                                             .format = proa__format(t),
+                                             .same_data = same_data};
+    return PROA_OK;
+}
+
+/* Reads the elements of a persistable for steps that take them as they are. */
+static proa_status read_elements(planner *p, const proa_tensor *t)
+{
+    if (proa__format(t) || !(t->flags & PROA_T_BLOCKED)) return PROA_OK;
+    PROA_TRY(proa__plain(t));
+    for (proa__segment *s = p->s; s; s = s->parent) {
+        proa__guard *g = find_guard(s, t);
+        if (g && g->packed) g->packed = NULL, g->data = t->data;
+    }
+    return PROA_OK;
+}
+
+proa_status proa__plan_guard(planner *p, proa_tensor *t, bool same_data)
+{
+    PROA_TRY(read_elements(p, t));
+    proa__guard *known = find_guard(p->s, t);
+    if (!known) return add_guard(p, t, same_data);
+    known->same_data |= same_data;
     return PROA_OK;
 }
 
 /* ---- reads ----------------------------------------------------------------------------- */
 
 proa__value *proa__plan_value(planner *p, const proa_var *v)
+{
+    proa__value *value = proa__plan_packed_value(p, v);
+    bool own = v->persistable && value->handle && value->handle == v->value;
+    if (own && read_elements(p, v->value) != PROA_OK) value->handle = NULL;
+    return value;
+}
+
+proa__value *proa__plan_packed_value(planner *p, const proa_var *v)
 {
     proa__value *value = &p->s->values[v->index];
     if (value->handle || !v->persistable) return value;
@@ -93,7 +129,7 @@ proa__value *proa__plan_value(planner *p, const proa_var *v)
             v->name, proa_device_of(v->value), proa_get_device());
         return value;
     }
-    if (proa__plan_guard(p, v->value, false) != PROA_OK) return value;
+    if (!find_guard(p->s, v->value) && add_guard(p, v->value, false) != PROA_OK) return value;
     *value = (proa__value){.handle = v->value, .buffer = &proa__fixed_place, .until = INT32_MAX};
     value->known = p->facts->first_write[v->index] == INT32_MAX;
     return value;
@@ -105,7 +141,8 @@ static proa_status map_read(proa_tensor **slot, const proa_field *f, int64_t ind
     (void)index;
     const proa_var *v = proa__slot_var(*slot);
     if (!v) return PROA_OK;
-    const proa__value *value = proa__plan_value(p, v);
+    bool packs = f->role == PROA_IN && proa__has_field(p->packs, p->instr->op, f);
+    const proa__value *value = packs ? proa__plan_packed_value(p, v) : proa__plan_value(p, v);
     if (!value->handle)
         return proa_error() != PROA_OK
                    ? proa_error()
@@ -229,10 +266,31 @@ static proa_status pick(planner *p, proa__step *step)
     return proa__pick_kernel(step->op, p->args, &step->kernel, &step->state);
 }
 
+typedef struct reading {
+    planner *p;
+    uint32_t packs;
+} reading;
+
+static proa_status read_input(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
+{
+    const reading *r = context;
+    (void)index;
+    bool reads = !proa__slot_empty(*slot) && !proa__has_field(r->packs, r->p->instr->op, f);
+    return reads ? read_elements(r->p, *slot) : PROA_OK;
+}
+
+/* Reads the constants that some kernel of the op packs, but not the one that was picked. */
+static proa_status read_unpacked(planner *p, const proa_kernel *kernel)
+{
+    reading r = {p, proa__kernel_packs(kernel)};
+    return p->packs ? proa__args_visit(p->instr->op, p->args, PROA_IN, read_input, &r) : PROA_OK;
+}
+
 proa_status proa__plan_kernel(planner *p)
 {
     proa__step step = {.op = p->instr->op, .args = p->args};
     proa_status status = pick(p, &step);
+    if (status == PROA_OK) status = read_unpacked(p, step.kernel);
     if (status == PROA_OK && p->takes_blocked)
         status = proa__plan_block(p, step.kernel->format(p->args, step.state), &step.fresh);
     if (status == PROA_OK) status = proa__plan_step(p, step);
@@ -249,6 +307,7 @@ static proa_status plan_op(planner *p)
     p->args = proa__args_copy(op, p->instr->args);
     if (!p->args) return proa_error();
     p->takes_blocked = proa__plan_takes_blocked(p);
+    p->packs = proa__op_packs(op);
     bool done = false;
     proa_status status = plan_args(p, &done);
     if (status == PROA_OK && !done) status = proa__plan_kernel(p);

@@ -111,6 +111,8 @@ typedef struct proa__early_output {
 typedef struct proa__guard {
     proa_tensor *tensor; /* owned */
     const char *data;    /* address of the blocked form if there is one, else of the row-major form */
+    /* Not NULL: the steps take packed forms of this storage only, whether its elements are read or not. */
+    const proa_storage *packed;
     uint32_t version;
     int format; /* the layout that kernels were selected for */
     bool same_data;

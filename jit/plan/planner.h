@@ -15,6 +15,7 @@ typedef struct proa__planner {
     int32_t at;
     bool flag;
     int64_t count;
+    uint32_t packs;     /* inputs that some of its kernels pack (core/kernel_traits.h) */
     bool takes_blocked; /* its kernels do */
     bool unblocked;     /* a persistable was made row-major: the segment is planned again */
 } proa__planner;
@@ -41,6 +42,8 @@ proa_status proa__plan_step(proa__planner *p, proa__step step);
 proa_status proa__plan_kernel(proa__planner *p);
 /* The value of a variable. If it has none yet, the value has no handle; perhaps with an error. */
 proa__value *proa__plan_value(proa__planner *p, const proa_var *v);
+/* The same, but the elements of a persistable may stay unread. */
+proa__value *proa__plan_packed_value(proa__planner *p, const proa_var *v);
 
 /* True if the op table lets output f use the memory of the input that its alias names. */
 static inline bool proa__may_lie_over(const proa_field *f)

@@ -204,12 +204,14 @@ static proa_status conv2d_fused_prepare(const void *args, void **state)
                    CONV_FUSED_PROBLEM(a), a->bias, &PROA__EPILOGUE(a), state);
 }
 
+PROA__KERNEL_TRAITS(conv2d_fused_onednn, .packs = 1u << 1) /* weight */
 PROA_KERNEL_BLOCKED(conv2d_fused_onednn, conv2d_fused, conv2d_fused_prepare, proa__dnnl_release,
                     proa__dnnl_result_format)
 {
     int first = !proa__absent(a->residual);
     proa_tensor *all[] = {a->residual, a->x, a->weight, a->out, a->bias}, **tensors = all + !first;
     bool keeps = a->constant_weight && !proa__format(a->weight);
+    if (!keeps && !proa__format(a->weight)) PROA_TRY(proa__plain(a->weight));
     if (!keeps) return proa__dnnl_run_tensors(run, a, conv2d_fused_prepare, tensors);
     return proa__dnnl_run_constant(run, a, conv2d_fused_prepare, tensors, first + 1);
 }

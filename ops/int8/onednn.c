@@ -104,6 +104,9 @@ static proa_status run_task(const proa_run *run, const void *args, const int8_ta
     return proa__dnnl_run_constant(run, args, prepare, all + !first, first + 1);
 }
 
+/* The field `weight` of these ops, as a set. */
+#define WEIGHT (1u << 1)
+
 /* ---- convolution ------------------------------------------------------------------------------- */
 
 static bool conv_desc(proa__dnnl_build *b, const descs *d, const conv_geometry *g)
@@ -141,6 +144,7 @@ static proa_status conv_prepare(const void *args, void **state)
     return proa__dnnl_finish(&b, ok, state);
 }
 
+PROA__KERNEL_TRAITS(conv2d_int8_onednn, .packs = WEIGHT)
 PROA_KERNEL_PREPARED(conv2d_int8_onednn, conv2d_int8, conv_prepare, proa__dnnl_release)
 {
     return run_task(run, a, &INT8_TASK(a), conv_prepare);
@@ -197,6 +201,7 @@ static proa_status transpose_prepare(const void *args, void **state)
     return proa__dnnl_finish(&b, ok, state);
 }
 
+PROA__KERNEL_TRAITS(conv2d_transpose_int8_onednn, .packs = WEIGHT)
 PROA_KERNEL_PREPARED(conv2d_transpose_int8_onednn, conv2d_transpose_int8, transpose_prepare,
                      proa__dnnl_release)
 {
@@ -228,6 +233,7 @@ static proa_status linear_prepare(const void *args, void **state)
     return proa__dnnl_finish(&b, ok, state);
 }
 
+PROA__KERNEL_TRAITS(linear_int8_onednn, .packs = WEIGHT)
 PROA_KERNEL_PREPARED(linear_int8_onednn, linear_int8, linear_prepare, proa__dnnl_release)
 {
     return run_task(run, a, &INT8_TASK(a), linear_prepare);

@@ -128,10 +128,12 @@ static proa_status linear_fused_prepare(const void *args, void **state)
 }
 
 /* Operands in the primitive's order: the residual, if there is one, is first. */
+PROA__KERNEL_TRAITS(linear_fused_onednn, .packs = 1u << 1) /* weight */
 PROA_KERNEL_PREPARED(linear_fused_onednn, linear_fused, linear_fused_prepare, proa__dnnl_release)
 {
     int first = !proa__absent(a->residual);
     proa_tensor *all[] = {a->residual, a->x, a->weight, a->out, a->bias}, **tensors = all + !first;
+    if (!a->constant_weight) PROA_TRY(proa__plain(a->weight));
     if (!a->constant_weight) return proa__dnnl_run_tensors(run, a, linear_fused_prepare, tensors);
     return proa__dnnl_run_constant(run, a, linear_fused_prepare, tensors, first + 1);
 }

@@ -160,6 +160,7 @@ static void inverted_residual_release(void *state)
     proa__free(s);
 }
 
+PROA__KERNEL_TRAITS(inverted_residual_packed_cpu, .packs = 1u << 1 | 1u << 5) /* expand, project */
 PROA_KERNEL_PREPARED(inverted_residual_packed_cpu, inverted_residual, inverted_residual_prepare,
                      inverted_residual_release)
 {

@@ -112,6 +112,7 @@ static proa_status geometry_of(const proa_conv2d_fused_args *a, conv_geometry *g
         return geometry_of(a, &g) ? proa_error() : run_call;                     \
     }
 FROZEN_KERNEL(conv2d_fused_depthwise_nhwc_cpu, depthwise_run(a, &g, run->state))
+PROA__KERNEL_TRAITS(conv2d_fused_pointwise_cpu, .packs = 1u << 1) /* weight */
 FROZEN_KERNEL(conv2d_fused_pointwise_cpu, run_pointwise(a, &g, run->state))
 FROZEN_KERNEL(conv2d_fused_winograd_phases_avx512_cpu, run_winograd(a, &g, run->state, &winograd_phases_kind))
 FROZEN_KERNEL(conv2d_fused_winograd_f4x4_cpu, run_winograd(a, &g, run->state, &winograd_f4x4_kind))

@@ -24,6 +24,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     return packed_prepare(state);
 }
 
+PROA__KERNEL_TRAITS(linear_fused_packed_cpu, .packs = 1u << 1) /* weight */
 PROA_KERNEL_PREPARED(linear_fused_packed_cpu, linear_fused, linear_fused_prepare, packed_release)
 {
     int64_t k = a->weight->shape[0], n = a->weight->shape[1];
