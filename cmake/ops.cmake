@@ -48,15 +48,18 @@ endif()
 set(PROA_LEVELS base)
 set(PROA_FLAGS_base "")
 set(PROA_SPEED_base -O3)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND PROA_CPU_LEVELS STREQUAL "all")
-    list(APPEND PROA_LEVELS v3 v4)
-    set(PROA_SPEED_base -O2) # for processors of before 2013, in every wheel: small
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    # For processors of before 2013, in every wheel: small. Alone, too: ccache then finds the objects of a build with all levels.
+    set(PROA_SPEED_base -O2)
     set(PROA_SPEED_v3 -O3)
     set(PROA_SPEED_v4 -O3)
     set(PROA_FLAGS_v3 -march=x86-64-v3)
     # prefetchw, which the level's name does not cover: all its processors have it.
     set(PROA_FLAGS_v4 -march=x86-64-v4 -mprfchw -mprefer-vector-width=512)
-    target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVELS=1)
+    if(PROA_CPU_LEVELS STREQUAL "all")
+        list(APPEND PROA_LEVELS v3 v4)
+        target_compile_definitions(proa_flags INTERFACE PROA_HAVE_LEVELS=1)
+    endif()
 endif()
 
 function(proa_folder_settings target)
