@@ -137,6 +137,9 @@ if(PROA_BUILD_TESTS)
             add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
             set_tests_properties(${name} PROPERTIES LABELS c
                 ENVIRONMENT "PROA_TEST_TMP=${PROJECT_BINARY_DIR}/tests/tmp")
+            if(name MATCHES "cuda_compiler|dist_devices|dist_groups|allocation_paths")
+                set_tests_properties(${name} PROPERTIES COST 10) # long: they come first, so that none runs alone at the end
+            endif()
         endforeach()
         file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tests/tmp")
     endif()
