@@ -381,10 +381,10 @@ POOLED_TILES(input_tile);
 
 /* ---- both --------------------------------------------------------------------------------------- */
 
-/* Floats of one chunk's sums: weight gradients, then bias gradients. */
+/* Floats of one chunk's sums: weight gradients, then bias gradients; whole cache lines. */
 static int64_t filter_floats(const pooled_job *j)
 {
-    return j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1);
+    return gemm_round_up(j->p.g.out_channels * (j->p.g.kernel[1] * j->vectors * LANES + 1), 16);
 }
 
 /* The gradients of a chunk's images, channel by channel: wgrad adds the image at the argmax pixels to the
@@ -430,7 +430,8 @@ POOLED_KERNEL(conv2d_pooled_grad_filter)
     for (int64_t chunk = 0; chunk < j.chunks; chunk++)
         for (int64_t i = 0; i < n; i++) total[i] += j.result[chunk * n + i];
     turn_filters(&j, (float *)(void *)a->d_weight->data, total, true);
-    memcpy(a->d_bias->data, total + n - j.p.g.out_channels, (size_t)j.p.g.out_channels * sizeof *total);
+    const int64_t channels = j.p.g.out_channels, filter = j.p.g.kernel[1] * j.vectors * LANES;
+    memcpy(a->d_bias->data, total + channels * filter, (size_t)channels * sizeof *total);
     proa_scratch_free(j.result);
     return status;
 }
