@@ -71,7 +71,7 @@ if(PROA_BUILD_TESTS)
     if(PROA_CHECK_LIBRARY AND PROA_CHECK_INCLUDE)
         file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/c/test_*.c")
         if(NOT PROA_HAVE_PROTOBUF_C) # it loads models
-            list(FILTER tests EXCLUDE REGEX "test_(capi|predictor|allocation_paths)")
+            list(FILTER tests EXCLUDE REGEX "test_(capi|predictor|allocation_paths|packed_weights)")
         endif()
         foreach(file IN LISTS tests)
             get_filename_component(name "${file}" NAME_WE)
