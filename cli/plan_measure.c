@@ -49,7 +49,8 @@ static proa_status measure_products(plan_request *q)
     const proa_plan_model *m = &q->model;
     int64_t rows =
         m->chain || !m->sequence ? ROWS : m->sequence * (q->job.micro_batch ? q->job.micro_batch : 1);
-    int64_t inner = m->chain || !m->hidden ? ROWS : m->hidden, outer = inner == ROWS ? ROWS : 4 * m->hidden;
+    const bool layered = !m->chain && m->hidden;
+    int64_t inner = layered ? m->hidden : ROWS, outer = layered ? 4 * m->hidden : ROWS;
     if (rows > SIDE) rows = SIDE;
     if (inner > SIDE) inner = SIDE;
     if (outer > SIDE) outer = SIDE;

@@ -33,8 +33,12 @@ func NewPredictor(config *Config) *Predictor {
 
 // NewPredictorOrError is NewPredictor with the message of what went wrong.
 func NewPredictorOrError(config *Config) (*Predictor, string) {
-	runtime.SetFinalizer(config, nil) // the predictor takes the C config
-	return newPredictor(func() *C.PD_Predictor { return C.PD_PredictorCreate(config.c) })
+	p, message := newPredictor(func() *C.PD_Predictor { return C.PD_PredictorCreate(config.c) })
+	if p != nil {
+		runtime.SetFinalizer(config, nil) // the predictor has taken the C config
+	}
+	runtime.KeepAlive(config)
+	return p, message
 }
 
 // Clone makes a predictor of the same weights for another goroutine.

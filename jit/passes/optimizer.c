@@ -3,6 +3,7 @@
 #include "edit.h"
 
 #include "core/internal.h"
+#include "core/run.h"
 
 /* True if attributes and single inputs are equal, and each list is present in both or in neither. */
 static bool same_settings(const proa_instr *a, const proa_instr *b)
@@ -81,7 +82,7 @@ proa_status proa__pass_optimizer(proa_block *b, const proa__pass_context *contex
                    is_apart(&seen, &b->ops[end]))
                 end++;
         proa__hash_map_clear(&seen);
-        char args[1024] __attribute__((aligned(16)));
+        char args[PROA_ARGS_MAX] __attribute__((aligned(16)));
         if (end - i > 1) {
             proa_instr made = {.role = b->ops[i].role, .marks = b->ops[i].marks};
             status = join(b->ops, i, end, args);

@@ -100,10 +100,10 @@ static PyObject *dim_compare(PyObject *a, PyObject *b, int how)
     if (py_is_dim(b) && x->axis == y->axis && py_tensor_of(x->variable) == py_tensor_of(y->variable))
         Py_RETURN_RICHCOMPARE(0, 0, how);
     if (PyLong_Check(b)) {
-        int too_large;
-        long value = PyLong_AsLongAndOverflow(b, &too_large);
-        if (too_large < 0 || value < 0) Py_RETURN_RICHCOMPARE(0, -1, how);
-        if (value == 0 && !too_large && (how == Py_GE || how == Py_LT)) return PyBool_FromLong(how == Py_GE);
+        int overflow; /* −1, 1: the value is below, above a long, and `value` is −1 */
+        long value = PyLong_AsLongAndOverflow(b, &overflow);
+        if (overflow < 0 || (!overflow && value < 0)) Py_RETURN_RICHCOMPARE(0, -1, how);
+        if (value == 0 && (how == Py_GE || how == Py_LT)) return PyBool_FromLong(how == Py_GE);
     }
     if (!PyLong_Check(b) && !PyFloat_Check(b) && !py_is_dim(b) && !py_is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
     PyObject *number = py_number_of(a), *other = number ? py_number_of(b) : NULL;

@@ -36,7 +36,8 @@ static PyObject *rows(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     int64_t n = proa_profile_rows(NULL, 0);
     proa_profile_row *at = PyMem_Calloc((size_t)n + 1, sizeof *at);
-    PyObject *list = at ? PyList_New(0) : PyErr_NoMemory();
+    if (!at) return PyErr_NoMemory();
+    PyObject *list = PyList_New(0);
     int64_t known = proa_profile_rows(at, n);
     for (int64_t i = 0; list && i < (known < n ? known : n); i++) {
         const proa_profile_row *r = &at[i];
@@ -85,7 +86,7 @@ PyMethodDef py_profile_functions[] = {
     {"profile_begin", begin, METH_NOARGS, "What profile_end takes; 0 while nothing is recorded."},
     {"profile_end", end, METH_VARARGS, "profile_end(name, began): a stretch of the user's"},
     {"profile_rows", rows, METH_NOARGS,
-     "[(name, is_op, count, total, self, least, most, flops, bytes)], seconds"},
+     "[(name, is_op, count, total, self, least, most, flops, bytes, kernel)]; times in seconds"},
     {"profile_text", text, METH_VARARGS, "profile_text(order, unit) -> the table"},
     {"profile_write_trace", write_trace, METH_O, "Writes Chrome's trace format."},
     {0},

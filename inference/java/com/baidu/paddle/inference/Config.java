@@ -28,10 +28,8 @@ public class Config {
             pointer = 0;
         }
 
-        synchronized long take() {
-            long taken = pointer;
+        synchronized void forget() {
             pointer = 0;
-            return taken;
         }
     }
 
@@ -46,10 +44,11 @@ public class Config {
         return held.pointer;
     }
 
-    /** Gives the C config away. */
-    long take() {
-        pointer();
-        return held.take();
+    /** Makes a C predictor, which takes the C config; after an exception the config still has it. */
+    long makePredictor() {
+        long made = Native.predictorCreate(pointer());
+        held.forget();
+        return made;
     }
 
     public boolean isValid() {

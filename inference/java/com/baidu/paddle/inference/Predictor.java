@@ -22,7 +22,7 @@ public class Predictor implements AutoCloseable {
 
     /** Loads the model, and takes the config. */
     public Predictor(Config config) {
-        this(Native.predictorCreate(config.take()));
+        this(config.makePredictor());
     }
 
     public static Predictor createPaddlePredictor(Config config) {
