@@ -1,5 +1,5 @@
-/* AMP level O2: casts a model's parameters to low precision in place, so that layers, optimizers and users
- * keep the same tensor handles. May use core, ops, autograd. */
+/* AMP level O2: casts a model's float32 parameters to low precision in place, so that layers, optimizers and
+ * users keep the same tensor handles; clears their gradients. May use core, ops, autograd. */
 #include "core/internal.h"
 #include "core/tensor.h"
 

@@ -1,6 +1,6 @@
-/* The gradient scaler: one op unscales gradients and looks for infinities, another updates the scale by
- * Paddle's rule. Its state is tensors, so that checkpoints can save it. May use core, ops, autograd,
- * optim. */
+/* The gradient scaler: one op unscales gradients and looks for infinities and NaN, which make the optimizer
+ * skip the step; another, unless the scale is fixed, updates it by Paddle's rule. Its state is tensors, so
+ * that checkpoints can save it. May use core, ops, autograd, optim. */
 #include "core/device.h"
 #include "core/internal.h"
 #include "core/tensor.h"

@@ -1,6 +1,7 @@
 /* The backward engine: sorts the nodes behind the outputs topologically, runs each node's hooks and gradient
- * rule once all its gradients have arrived, and passes the results on; leaves accumulate them. Not recursive:
- * chains may have any length. May use core and ops. */
+ * rule once all its gradients have arrived, and passes the results on. Leaves accumulate them; if targets are
+ * given (proa_grad), these get them instead. Not recursive: chains may have any length. May use core and
+ * ops. */
 #include "autograd/backward.h"
 
 #include "autograd/saved_hooks.h"
@@ -238,7 +239,8 @@ static proa_status run_hooks(struct proa_grad_info *info, proa_tensor **slot)
     return PROA_OK;
 }
 
-/* The gradient in the form that a leaf stores: contiguous, in memory that nobody else uses. */
+/* The gradient in the form that a leaf stores: contiguous, in memory that nobody else uses; g itself if it is
+ * recorded (create_graph) or symbolic. */
 static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 {
     if (create_graph || g->flags & PROA_T_SYMBOLIC) return proa_keep(g);

@@ -1,4 +1,5 @@
-/* Entry points of the backward engine, for the public functions of autograd. May use core and ops. */
+/* Interface of the backward engine for autograd's public functions, for backwards of custom functions, and
+ * for those who store or exchange gradients while a backward runs. May use core and ops. */
 #ifndef PROA_AUTOGRAD_BACKWARD_H
 #define PROA_AUTOGRAD_BACKWARD_H
 
@@ -37,8 +38,9 @@ proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_t
 /* For a custom function's backward: true if it may be called again, so that saved values must stay. */
 bool proa__backward_retains(void);
 
-/* Registers fn, which runs after each backward that added to the leaf's gradient. One per leaf; NULL removes
- * it. early: fn may run while a custom function's backward still computes other gradients. */
+/* Registers fn, which each backward runs as soon as it has added to the leaf's gradient, while other
+ * gradients are still to come. One per leaf; NULL removes it. early: fn may even run while a custom
+ * function's backward still computes other gradients. */
 proa_status proa__watch_gradient(proa_tensor *leaf, proa_status (*fn)(void *context), void *context,
                                  bool early);
 /* For a watcher that stores gradients in memory of its own: alone(context, grad) says whether nobody but the

@@ -1,5 +1,6 @@
 /* Numeric gradient checker: compares the recorded gradient with central differences along one random
- * direction of all inputs; order 2 checks the gradient's gradient in the same way. May use core and ops. */
+ * direction of all float64 inputs; order 2 checks the gradient's gradient in the same way. May use core and
+ * ops. */
 #include "autograd/backward.h"
 #include "core/philox.h"
 

@@ -1,5 +1,6 @@
-/* The record door (dispatch layer): makes a tape node for a call whose inputs want gradients. Inputs are
- * saved before the call, outputs after it. May use core and ops. */
+/* The record door (dispatch layer): makes a tape node for a call of which some input wants a gradient. What
+ * the gradient rule needs of the inputs is saved before the call, what it needs of the outputs after it. May
+ * use core and ops. */
 #include "autograd/record.h"
 
 #include "autograd/cycles.h"

@@ -1,4 +1,5 @@
-/* Hooks of saved tensors: what the tape keeps of a tensor in place of the tensor itself. May use core. */
+/* Hooks of saved tensors: the tape keeps what a pack hook made of a tensor, in place of the tensor, and an
+ * unpack hook gives the tensor back when the gradient rule runs. May use core. */
 #ifndef PROA_AUTOGRAD_SAVED_HOOKS_H
 #define PROA_AUTOGRAD_SAVED_HOOKS_H
 

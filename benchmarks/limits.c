@@ -1,7 +1,8 @@
 /* Limits of this machine as plain C reaches them: multiply-adds, bandwidth of reads, copies, a triad and
  * Adam's update, fresh memory, malloc, a parallel region, a one-thread radix sort. Prints one JSON object;
- * OMP_NUM_THREADS sets the threads. The fastest of several rounds counts, or with the argument `probe` the
- * mean of the first two over a tenth of a second. `quick` runs one round. C library and OpenMP. */
+ * OMP_NUM_THREADS sets the threads. The fastest of several rounds counts. With the argument `probe` it prints
+ * multiply-adds and reads alone, as means over some tenth of a second; `quick` runs one round of all but the
+ * triad. C library and OpenMP. */
 #include "timing.h"
 #include "triad.h"
 
@@ -33,7 +34,7 @@ static int team(void) { return 1; }
 #define LEVELS
 #endif
 
-/* Rounds that a probe measures; 0: ROUNDS, and the fastest counts. */
+/* Rounds of `probe` and `quick`, whose mean counts; 0: ROUNDS, of which the fastest counts. */
 static int probes;
 
 /* Rounds of what takes long. */

@@ -67,8 +67,8 @@ static void matmul(int64_t n)
     fight(&d, "oneDNN directly", 0.95);
 }
 
-/* plain: oneDNN, too, starts and ends in plain NCHW memory, as Proa's caller does; otherwise everything lies
- * in the layouts that oneDNN likes best, which is the bound that a whole network in blocked layout has. */
+/* plain: oneDNN, too, starts and ends in plain NCHW memory, as Proa's caller does; otherwise all tensors are
+ * stored in the layouts that oneDNN chooses, which is the bound for a network in blocked layout. */
 static void conv(int64_t batch, int64_t channels, int64_t side, int plain)
 {
     proa_tensor *x = proa_gaussian(PROA_SHAPE(batch, channels, side, side));

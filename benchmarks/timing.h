@@ -1,4 +1,4 @@
-/* Clock, medians and an optimizer fence for the benchmarks. C library only. */
+/* Clocks, medians and an optimization barrier for the benchmarks. C library only. */
 #ifndef PROA_BENCHMARKS_TIMING_H
 #define PROA_BENCHMARKS_TIMING_H
 

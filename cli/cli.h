@@ -1,5 +1,5 @@
 /* Shared by the files of the `proa` command: options, memory, a saved model as plain structs (for inspect,
- * diff and quantize), and NumPy's files. Uses Proa's public headers alone. */
+ * diff, quantize and plan), and NumPy's files. Uses Proa's public headers alone. */
 #ifndef PROA_CLI_H
 #define PROA_CLI_H
 
@@ -35,7 +35,7 @@ proa_status cli_unknown(const cli_args *a);
 
 /* The bytes of a whole file, in the command's memory, with a zero byte behind them. */
 unsigned char *cli_read(const char *path, size_t *bytes);
-/* Writes a file atomically from pieces: to <path>.tmp, which is then renamed to path. */
+/* Writes a file atomically from pieces: to a temporary in the same folder, which is then renamed to path. */
 typedef struct cli_piece {
     const void *data;
     size_t bytes;

@@ -45,7 +45,7 @@ static const double *as_doubles(proa_tensor *t)
 }
 
 /* Compares tensors: elements are equal if their bytes are, if both are NaN, or if |x − y| ≤ tolerance ·
- * max(1, |x|, |y|). Integers that are equal only as doubles differ. */
+ * max(1, |x|, |y|). At tolerance 0 integers that are equal only as doubles differ. */
 static void compare_elements(job *j, const char *what, proa_tensor *a, proa_tensor *b)
 {
     int64_t n = proa_numel(a), parts = is_complex(a) ? 2 : 1, apart = 0;

@@ -1,5 +1,6 @@
 /* `proa launch`: starts a program once for each rank of a job on this host, serves the store at which they
- * meet, and ends all when one fails. Uses Proa's public headers. */
+ * meet, and when one fails ends all, and starts all again as often as --restarts allows. Uses Proa's public
+ * headers. */
 #define _GNU_SOURCE
 #include "cli.h"
 

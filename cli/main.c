@@ -1,7 +1,6 @@
 /* Entry point of the `proa` command, with the parser of the command line, the command's memory pool, and
- * file helpers. The commands are in inspect.c, run.c, diff.c, quantize.c, launch.c and
- * plan.c. Uses Proa's public
- * headers. */
+ * file helpers. The commands are in inspect.c, run.c, diff.c, quantize.c, launch.c and plan.c. Uses Proa's
+ * public headers. */
 #include "cli.h"
 
 #include <errno.h>

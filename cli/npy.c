@@ -1,5 +1,6 @@
-/* NumPy's .npy files: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Every header
- * field is checked against the file's size. Uses cli.h. */
+/* Reads and writes NumPy's .npy files:
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. A file whose size does not fit the
+ * header is an error. Uses cli.h. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -41,7 +41,8 @@ static bool multiply(void *context)
     return proa_matmul(o->x, o->y) != NULL;
 }
 
-/* FLOP/s of a product of the model's sizes: rows of a micro-batch by the layer's first matrix. */
+/* FLOP/s of a product of about the sizes of a GPT's feed-forward layer: tokens of a micro-batch × hidden by
+ * hidden × 4 hidden, each at most 4096. For other models all three are 1024. */
 static proa_status measure_products(plan_request *q)
 {
     PROA_SCOPED;

@@ -25,8 +25,9 @@ static inline bool proa__args_keep(proa_tensor *t, uint8_t how, proa_tensor **ke
 }
 void proa__args_drop(const proa_op *op, void *args);
 
-/* Serializes what the choice of a prepared kernel depends on (op, metas, strides, attributes) into `key`.
- * Returns the number of bytes, or 0 when they exceed `capacity` or when a tensor supplies an attribute. */
+/* Serializes what the choice of a prepared kernel depends on (op, metas, strides, blocked formats,
+ * attributes) into `key`. Returns the number of bytes, or 0 when they exceed `capacity` or when a tensor
+ * supplies an attribute. */
 size_t proa__args_key(const proa_op *op, const void *args, char *key, size_t capacity);
 
 #endif

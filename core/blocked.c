@@ -1,6 +1,6 @@
-/* Makes, converts and drops the blocked forms of storages. Also implements windows (blocked memory inside
- * another storage). Uses storage.c, deferred.c, the device table and the hooks that a kernel library has
- * installed. */
+/* Makes, converts and drops the blocked forms of storages. Also implements windows: storages whose blocked
+ * elements are in another storage's memory, such as a plan's arena. Uses storage.c, deferred.c, the device
+ * table and the hooks that a kernel library has installed. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"

@@ -78,7 +78,8 @@ static inline bool proa__is_row_major(const proa_tensor *t)
 {
     return !(t->flags & (PROA_T_STRIDED | PROA_T_BLOCKED)) && t->storage && t->storage->device == PROA_CPU;
 }
-/* proa_copy_out for a CPU tensor with PROA_T_BLOCKED: converts into `to` without making a plain form. */
+/* proa_copy_out for a CPU tensor with PROA_T_BLOCKED: converts a blocked form into `to` without making a
+ * plain form; reads the elements of a deferred tensor first. */
 proa_status proa__blocked_copy_out(const proa_tensor *t, void *to);
 
 /* True if tensors may be blocked: hooks are installed and FLAGS_blocked is on. */

@@ -12,7 +12,8 @@ bool proa__counts_flops(const proa_op *op);
 /* Floating-point operations of a call whose outputs are there, as the op table's `flops:` says; 0 for ops
  * that are not counted, -1 where a shape is unknown. Looks at shapes and attributes only. */
 double proa__call_flops(const proa_op *op, const void *args);
-/* Bytes of the call's inputs and outputs, each tensor once; 0 for views. */
+/* Bytes of the call's inputs and outputs; a tensor that is passed twice counts twice, a broadcast one no more
+ * than its storage. 0 for views. */
 double proa__call_bytes(const proa_op *op, const void *args);
 
 /* The terms of `flops:`. A term is NAN if it needs a size that is unknown, and 0 for an absent tensor. */

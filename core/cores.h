@@ -1,4 +1,5 @@
-/* Number of cores that this process may use, and the source of that number. Private to core. */
+/* Number of cores that this process may use, and the default number of threads with the reason for it.
+ * Private to core. */
 #ifndef PROA_CORE_CORES_H
 #define PROA_CORE_CORES_H
 

@@ -1,5 +1,6 @@
-/* Detects by cpuid the x86-64 microarchitecture level of this processor and the size of its shared
- * (third-level) cache. On other architectures the level is 0, and the cache size unknown. */
+/* Detects by cpuid the CPU level (0: baseline, 1: x86-64-v3, 2: x86-64-v4), which FLAGS_cpu_level may lower,
+ * and a quarter of the third-level cache, clamped to 2 to 8 MiB. On other architectures the level is 0 and
+ * the quarter 2 MiB. */
 #include "core/thread.h"
 
 enum { MIN_QUARTER = 2 << 20, MAX_QUARTER = 8 << 20 };

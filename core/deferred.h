@@ -1,6 +1,6 @@
-/* Deferred elements, which are read when they are first asked for, and packed forms of constants. A deferred
- * storage that a kernel has packed is read from its packed form if anybody asks for its elements, so that a
- * weight is in memory once. May use proa/op.h. */
+/* Deferred elements, which are read when they are first asked for, and packed forms of constants. If a kernel
+ * packs a deferred storage before its elements were read, and packing can be undone, later reads unpack that
+ * form, so that a weight is in memory once. May use proa/op.h. */
 #ifndef PROA_CORE_DEFERRED_H
 #define PROA_CORE_DEFERRED_H
 

@@ -1,5 +1,6 @@
-/* Copies and fills where the source, the destination or both are in a device's memory, by means of the copies
- * that every device offers. Uses the device table and copy.c for the host's part. */
+/* Copies where the source, the destination or both are in a device's memory, and fills of any memory, by
+ * means of the copies and fills that every device offers; also asynchronous copies to a device, where it
+ * offers them. Uses the device table and copy.c for the host's part. */
 #include "core/blocked.h"
 #include "core/copy.h"
 #include "core/device.h"

@@ -1,6 +1,6 @@
 /* Runs an op on a device: finds the device of the call, copies one-element CPU tensors to it and attribute
- * tensors to the host, and falls back to the CPU where the device has no kernel. Uses run.c and the device
- * table. */
+ * tensors to the host, and with FLAGS_device_fallback=1 runs ops for which the device has no kernel on the
+ * CPU, with copies. Uses run.c and the device table. */
 #include "core/args_visit.h"
 #include "core/blocked.h"
 #include "core/copy.h"

@@ -1,4 +1,5 @@
-/* Paddle's names of error categories. May use core only. */
+/* Paddle's names of error categories, and errors that refuse a dtype, which Python tells from other invalid
+ * arguments. May use core only. */
 #ifndef PROA_CORE_ERROR_H
 #define PROA_CORE_ERROR_H
 

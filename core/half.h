@@ -1,6 +1,6 @@
-/* Conversions of float16 and bfloat16 to and from float32: round to nearest even, NaN stays NaN (made quiet).
- * Branch-free, so that loops over them vectorize; F16C instructions where the file is compiled for them.
- * Needs no other header. */
+/* Conversions of float16 and bfloat16 to and from float32: round to nearest even, NaN stays NaN (made quiet,
+ * but for bfloat16 to float32, which only shifts bits). Branch-free, so that loops over them vectorize;
+ * arrays of float16 use F16C instructions where the file is compiled for them. Needs no other header. */
 #ifndef PROA_CORE_HALF_H
 #define PROA_CORE_HALF_H
 

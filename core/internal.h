@@ -1,5 +1,5 @@
 /* Core's services apart from tensors: allocation, parallel loops, CPU level, random numbers, streams, flags,
- * scopes, dispatch and errors of ops, observers, process groups. May use proa/core.h. */
+ * scopes, dispatch and errors of ops, observers, process groups. May use proa/op.h. */
 #ifndef PROA_CORE_INTERNAL_H
 #define PROA_CORE_INTERNAL_H
 
@@ -29,7 +29,7 @@ void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
 /* The microarchitecture level: 0 = baseline of the architecture, 1 = x86-64-v3, 2 = x86-64-v4.
  * FLAGS_cpu_level lowers it. */
 int proa__cpu_level(void);
-/* A quarter of the last-level cache, clamped to 2 to 8 MiB; 2 MiB where the size is unknown. In bytes. */
+/* A quarter of the third-level cache, clamped to 2 to 8 MiB; 2 MiB where the size is unknown. In bytes. */
 int64_t proa__cache_quarter(void);
 
 /* ---- random ---------------------------------------------------------------------------- */
@@ -95,8 +95,8 @@ proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argum
 /* Copies args into one block: lists and strings inline, tensors retained. */
 void *proa__args_copy(const proa_op *op, const void *args);
 void proa__args_free(const proa_op *op, void *args);
-/* The innermost stage of a call: infers and allocates outputs, then runs a kernel. The watch door calls
- * it. */
+/* The run door, the innermost stage of a call: infers and allocates outputs, then runs a kernel. Called when
+ * no open door that concerns the call is left. */
 proa_status proa__dispatch(proa_call *call);
 /* Selects the first kernel of the op that does not decline, for a plan. *state may be NULL afterwards. */
 proa_status proa__pick_kernel(const proa_op *op, const void *args, const proa_kernel **kernel, void **state);

@@ -1,6 +1,7 @@
-/* The kernel cache of eager calls: a small set-associative table per thread, keyed by the bytes of a call's
- * metas, strides and attributes. Only kernels with a prepare function get entries, since their preparation
- * costs far more than the lookup. May use core only. */
+/* The kernel cache of eager calls: a small set-associative table per thread, keyed by the op, the call's
+ * metas, strides, blocked formats and attributes, the device, the number of threads and the flags on which
+ * kernels depend. Calls on the CPU whose op's first kernel has no prepare function usually bypass it. May use
+ * core only. */
 #include "core/args.h"
 #include "core/kernel_cache.h"
 

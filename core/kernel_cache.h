@@ -1,5 +1,5 @@
-/* Caches, per thread, which kernel an eager call selected and the state that the kernel prepared. Bounded.
- * May use core only. */
+/* Caches, per thread, which kernel an eager call selected and the state that the kernel prepared, for a
+ * bounded number of calls. May use core only. */
 #ifndef PROA_CORE_KERNEL_CACHE_H
 #define PROA_CORE_KERNEL_CACHE_H
 
@@ -13,7 +13,8 @@ proa_status proa__kernel_cache_get(const proa_op *op, const void *args, const pr
  * under this number what depends on the call alone, for other kernels that are tried in the same
  * selection. */
 uint64_t proa__selection(void);
-/* Releases this thread's entries: at thread exit, and when flags that kernels depend on change. */
+/* Releases this thread's entries at once, for tests; a thread's end releases them by itself, and flags that
+ * kernels depend on are part of the key. */
 void proa__kernel_cache_clear(void);
 
 #endif

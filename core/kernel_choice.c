@@ -1,5 +1,7 @@
-/* Kernel selection: picks the first kernel in an op's list that accepts the call. With FLAGS_verbose=1 prints
- * which kernel that is, and why those before it declined. May use core only. */
+/* Kernel selection: picks the first kernel in an op's list that accepts the call and that FLAGS_backends
+ * allows. On a device the device's own list comes first, then kernels that run anywhere, then, with
+ * FLAGS_device_fallback=1, the CPU's. With FLAGS_verbose=1 prints which kernel that is, and why those before
+ * it declined. May use core only. */
 #include "core/args_visit.h"
 #include "core/device.h"
 #include "core/kernel_cache.h"

@@ -1,5 +1,5 @@
-/* Traits of kernels beyond the calls that the run door makes, for those who plan programs. Uses
- * proa/op.h only. */
+/* Traits that kernels declare for passes and plans of programs: constant inputs that a kernel packs into a
+ * layout of its own, and outputs that it can do without. Uses proa/op.h only. */
 #ifndef PROA_CORE_KERNEL_TRAITS_H
 #define PROA_CORE_KERNEL_TRAITS_H
 
@@ -18,7 +18,8 @@ typedef struct proa__kernel_traits {
 
 void proa__kernel_traits_add(proa__kernel_traits *t);
 
-/* Declares the traits of a kernel, before its definition. */
+/* Registers a kernel's traits (inputs that it packs, outputs that it can do without) when the library loads.
+ * Goes before the kernel's definition. */
 #define PROA__KERNEL_TRAITS(name, ...)                                                       \
     extern const proa_kernel PROA_LEVELED(name);                                             \
     static proa__kernel_traits name##_traits = {.kernel = &PROA_LEVELED(name), __VA_ARGS__}; \
@@ -27,7 +28,7 @@ void proa__kernel_traits_add(proa__kernel_traits *t);
         proa__kernel_traits_add(&name##_traits);                                             \
     }
 
-/* The set of field `index`; {}: the index is too large for a set, and it is in none. */
+/* The set (bit mask) of field `index` alone; empty for an index of 32 or more, which no set can hold. */
 static inline uint32_t proa__field_bit(int64_t index) { return index < 32 ? UINT32_C(1) << index : 0; }
 static inline bool proa__has_field(uint32_t set, const proa_op *op, const proa_field *f)
 {

@@ -95,7 +95,7 @@ size_t proa__block_bytes(size_t bytes)
                                              : proa__large_round(bytes + PROA__HEAD);
 }
 
-/* Number of blocks of a class that one thread caches: about 256 KiB of small ones, two of the largest. */
+/* Number of blocks of a class that one thread caches: 256 KiB of them, but at least two and at most 512. */
 static uint32_t class_limit(uint32_t class)
 {
     size_t n = ((size_t)256 << 10) / class_size(class);

@@ -1,5 +1,5 @@
 /* Allocation of blocks over 2 MiB: mapped at huge-page boundaries, kept in a bounded cache after use, and
- * reused best fit. Uses mmap where the system has it. */
+ * reused best fit. Uses mmap on Linux; elsewhere posix_memalign, aligned to 4 KiB only. */
 #define _GNU_SOURCE
 #include "core/thread.h"
 
@@ -19,7 +19,7 @@ static struct {
         size_t size;
     } at[SLOTS]; /* cached blocks, the oldest first */
     size_t bytes, limit;
-} cache; /* the caller holds the memory lock */
+} cache; /* guarded by the memory lock */
 
 #if defined(__linux__)
 static void *map(size_t size)

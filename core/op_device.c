@@ -1,4 +1,5 @@
-/* Numbers of op_device names, in a table without allocations. */
+/* Numbers the device names of programs' ops (Paddle's op_device attribute): a name's number is its index in a
+ * table of fixed size, to which names are added and from which none is removed. */
 #include "core/op_device.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Output lists whose entries are sized by the kernel (ops with `shape: data`). May use proa/op.h. Implemented
- * in run.c. */
+/* Output lists whose entries are sized by the kernel, since their shapes depend on data (`shape: data` in the
+ * op table). May use proa/op.h. Implemented in run.c. */
 #ifndef PROA_CORE_OUTPUT_LIST_H
 #define PROA_CORE_OUTPUT_LIST_H
 

@@ -11,9 +11,11 @@ typedef struct proa__binding {
     void (*function)(void);
 } proa__binding;
 
-/* Binds every import that the list names, in the shared library that contains `function`. False, with nothing
- * changed, where there is no such library, where it imports a function with one of the prefixes that is not
- * in the list, or where `function` belongs to the program itself. */
+/* Binds every import that the list names and that has one of the prefixes, in the shared library that
+ * contains `function`. False, with nothing changed, where there is no such library, where it imports none
+ * that has a replacement, where it imports a function with one of the prefixes that is not in the list, or
+ * where `function` belongs to the program itself; false, too, where a page of its table cannot be made
+ * writable. */
 bool proa__relink(void (*function)(void), const proa__binding *bindings, size_t n,
                   const char *const *prefixes);
 

@@ -407,7 +407,8 @@ const proa_op *const volatile *proa_running_op(void)
     return me ? (const proa_op *const volatile *)&me->running : NULL;
 }
 
-/* Drops the outputs that a failed call made, so that they do not pile up in a long-lived scope. */
+/* Drops the outputs that a failed call made, but for entries of lists, so that they do not pile up in a
+ * long-lived scope. */
 static void undo_outputs(const proa_op *op, void *args, const void *given)
 {
     for (int i = 0; i < op->n_out; i++) {
@@ -432,7 +433,8 @@ static bool is_fresh(const proa_op *op, const void *given)
     return true;
 }
 
-/* Runs a call that needs more than is_plain's case: with strided inputs, views or staged outputs. */
+/* Runs a call that needs more than is_plain's case: strided inputs to copy, outputs that are several, a list,
+ * given by the caller or sized by the kernel, or a list of views. */
 static __attribute__((noinline)) proa_status stage_operands(proa_call *call, void *metas)
 {
     const proa_op *op = call->op;

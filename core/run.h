@@ -1,4 +1,5 @@
-/* Parts of the run door (run.c) for capture, plans, device_run.c, flat.c, crash reports. May use core. */
+/* Parts of the run door (run.c), the innermost dispatch layer, that others use: inference of outputs, checks
+ * of dtypes, stages of dispatch, and the op that a thread is running. May use core. */
 #ifndef PROA_CORE_RUN_H
 #define PROA_CORE_RUN_H
 
@@ -11,8 +12,8 @@ enum { PROA_ARGS_MAX = 1024, PROA_METAS_MAX = 1024 };
 /* Checks the first input's dtype, then fills `metas` (struct proa_<op>_metas, ≤ PROA_METAS_MAX bytes). An op
  * without an infer function gets the first input's meta. */
 proa_status proa__infer_call(proa_call *call, void *metas);
-/* Checks that a further operand has the first one's dtype. The dtype of the last operand selects the kernel:
- * WRONG_TYPE if the op has none of it, else INVALID_ARGUMENT. */
+/* Checks that a further operand t has the first one's dtype. If not, fails with WRONG_TYPE where the op does
+ * not take t's dtype at all, else with INVALID_ARGUMENT. */
 proa_status proa__same_dtype(const proa_op *op, const char *argument, const proa_tensor *t,
                              const proa_tensor *first);
 

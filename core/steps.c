@@ -1,4 +1,5 @@
-/* Steps of an elementwise chain: their check, and their text. May use core only. */
+/* Checks the steps of a fused chain of elementwise ops, and prints them as the text that proa_steps_read
+ * takes. May use core only. */
 #include "core/steps.h"
 #include "core/args_visit.h"
 

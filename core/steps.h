@@ -1,5 +1,5 @@
-/* Steps of an elementwise chain, the value of an attribute of kind STEPS: their check, and their text. May
- * use core. */
+/* Checks and prints the steps of a fused chain of elementwise ops, which are the value of an attribute of
+ * kind STEPS. May use core. */
 #ifndef PROA_CORE_STEPS_H
 #define PROA_CORE_STEPS_H
 

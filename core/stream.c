@@ -1,4 +1,5 @@
-/* The thread's current stream: each thread has one, on the device that it has chosen. May use core only. */
+/* The thread's current stream (each thread has one, on the device that it has chosen), and proa_synchronize,
+ * which waits for that device's work. May use core only. */
 #include "core/device.h"
 #include "core/thread.h"
 

@@ -1,5 +1,6 @@
-/* Worker threads, and how a caller hands them the members of a job: one atomic word per worker says whether a
- * member is free, posted or taken. Uses pthread; wait.c does the waiting. */
+/* Worker threads, and how a caller hands them the members (shares) of a job: one atomic word per worker says
+ * whether the worker has no member, one that is posted, or one that it has taken. Uses pthread; wait.c does
+ * the waiting. */
 #define _GNU_SOURCE
 #include "core/team.h"
 

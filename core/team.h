@@ -1,5 +1,6 @@
 /* Teams: the worker threads that help one calling thread. The caller itself runs the members (shares of a
- * job) whose worker has not started, so it never waits for a thread that has no core yet. Private to core. */
+ * job) that no worker has begun, or drops them where they are optional, so it never waits for a thread that
+ * has no core yet. Private to core. */
 #ifndef PROA_CORE_TEAM_H
 #define PROA_CORE_TEAM_H
 

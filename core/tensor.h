@@ -18,7 +18,7 @@ typedef struct proa_storage {
     atomic_bool pinned;             /* its address was handed out: stays row-major and does not move */
     char *data;                     /* the row-major form; NULL while there is only a blocked one */
     size_t bytes;                   /* of the row-major form */
-    void (*release)(void *context); /* foreign memory; NULL: the device's allocator owns it */
+    void (*release)(void *context); /* called when it is freed; NULL: its memory is the device allocator's */
     void *context;
 } proa_storage;
 

@@ -1,5 +1,6 @@
-/* Per-thread state: allocation cache, scope stack, error, generator, settings. It is one struct behind one
- * thread-local pointer, so that the library needs only a few bytes of static TLS. Private to core. */
+/* Per-thread state: allocation cache, scope stack, error message, random generator, settings. It is one
+ * struct behind one thread-local pointer, so that the library needs little static TLS. Also what the files of
+ * core share about memory, doors, flags and kernel selection; a few files of other folders use it, too. */
 #ifndef PROA_CORE_THREAD_H
 #define PROA_CORE_THREAD_H
 

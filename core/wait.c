@@ -1,6 +1,6 @@
-/* Waits by bounded spinning, then on a futex. Under contention, spinning takes CPU time from the thread that
- * is waited for; contention is therefore measured, and cuts spinning to microseconds. Uses thread.h for
- * thread-local storage. */
+/* Waits by bounded spinning, then on a futex (on other systems than Linux, a condition variable). Under
+ * contention, spinning takes CPU time from the thread that is waited for; contention is therefore measured,
+ * and cuts spinning to microseconds. Uses thread.h for thread-local storage. */
 #define _GNU_SOURCE
 #include "core/wait.h"
 

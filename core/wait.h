@@ -18,10 +18,11 @@ unsigned proa__wait_while(proa__signal *s, unsigned from, atomic_llong *sleeps);
 /* Wakes the threads that sleep on the word. Call this after changing the word by a sequentially consistent
  * operation. */
 void proa__wake_sleepers(proa__signal *s);
-/* True while cores are contended: other threads of this machine ran while ours were ready to, or a CPU quota
- * throttles us. */
+/* True while cores are contended: a thread of this process was lately ready but had to wait for a core, or
+ * proa__cores_scarce has been set. */
 bool proa__cores_contended(void);
-/* Sets whether there are fewer cores than threads from the start, in which case waits hardly spin. */
+/* Sets whether affinity mask and CPU quota leave fewer cores than the default number of threads; waits then
+ * hardly spin. */
 void proa__cores_scarce(bool scarce);
 
 #endif

@@ -1,4 +1,6 @@
-/* The collectives of a group of one rank: each copies its input to its output. May use core. */
+/* The engine (table of collective functions) of a group of one rank: collectives leave the data in place or
+ * copy the input to the output; send and recv fail, as there is no peer. Also finds a global rank's rank in a
+ * group. May use core. */
 #include "core/internal.h"
 #include "dist/engine.h"
 

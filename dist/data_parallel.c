@@ -9,7 +9,9 @@
 #include <proa/autograd.h>
 #include <proa/dist.h>
 
-/* Bytes of one bucket, 4 MiB: large against the latency of a call, small enough for the last-level cache. */
+/* Bytes of a bucket if its elements have 8 bytes: 4 MiB, which is large against the latency of a call and
+ * small enough for the last-level cache. Buckets of float32 have half of it; a larger gradient has one of its
+ * own. */
 enum { BUCKET_BYTES = 4 << 20 };
 
 /* Handles the error of a collective after `before` successful ones: the other ranks made those, too, so that
@@ -61,7 +63,8 @@ static proa_status reduce_bucket(proa_tensor *const *params, int64_t first, int6
     return exchange(params, first, last, bucket->data, false);
 }
 
-/* Sets missing gradients to zero: every rank must reduce the same tensors. */
+/* Sets missing gradients to zero and makes SelectedRows gradients dense: every rank must reduce the same
+ * tensors. */
 static proa_status fill_missing(proa_tensors params)
 {
     for (int64_t i = 0; i < params.count; i++) {

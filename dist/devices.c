@@ -1,6 +1,6 @@
-/* Runs a group's calls between devices: opens communicators, whose ids the store carries, and watches each
- * call. Ranks that ended, a wait beyond the timeout and calls that differ between ranks are errors that name
- * ranks. May use core. */
+/* Runs a group's collectives and messages directly between the ranks' devices: opens communicators (such as
+ * NCCL's), whose ids the job's store carries, and watches each call. Ranks that ended, a wait beyond the
+ * timeout and calls that differ between ranks are errors that name the ranks concerned. May use core. */
 #include "dist/devices.h"
 
 #include "core/device.h"

@@ -1,5 +1,7 @@
-/* Search over degrees of parallelism: every job that goes with the model is estimated, the most promising of
- * each class are simulated, and each class is told why it was chosen or not. May use core. */
+/* Search over degrees of parallelism. Estimates the jobs of all degrees, with micro-batches of powers of two
+ * and 1 to 8 chunks a stage; simulates the two quickest that fit into memory of each class (a combination of
+ * pipeline, sharding and model parallelism); and writes for each class why it was chosen or not. May use
+ * core. */
 #include "dist/forecast.h"
 
 #include <math.h>
@@ -34,7 +36,8 @@ typedef struct searcher {
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
-/* Seconds of a step whose slowest part is never waited for but at the pipeline's ends. */
+/* Estimates the seconds of a step: the slowest part computes all the time except while the pipeline fills and
+ * drains; exchange of gradients and update follow. */
 static double estimate(const proa__forecast *p)
 {
     double slowest = 0, after = 0;

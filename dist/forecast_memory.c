@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Elements of the largest parameter that is gathered beside what a layer keeps, in stage 3. */
+/* Bytes of the largest parameter that is gathered beside what a layer keeps, in stage 3; otherwise 0. */
 static double gathered(const proa__forecast *p, const proa__forecast_layer *layer)
 {
     bool whole = p->job.stage < 3 || p->job.sharding == 1;
@@ -27,7 +27,8 @@ void proa__forecast_keep(const proa__forecast *p, proa__forecast_part *part,
 
 /* Memory of a stage's chunks. */
 typedef struct held {
-    double activations, temporaries; /* the schedule's count of waiting forwards, dealt to chunks in order */
+    /* the schedule's count of waiting forwards, spread evenly over the chunks */
+    double activations, temporaries;
     proa__forecast_slack slack;
 } held;
 

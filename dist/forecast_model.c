@@ -1,5 +1,5 @@
 /* Layers of a model as one rank of a job computes and keeps them: floating-point operations, bytes,
- * collectives. May use core. */
+ * collectives. Also checks the sizes of models, jobs and machines. May use core. */
 #include "core/thread.h"
 #include "dist/forecast.h"
 

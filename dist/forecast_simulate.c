@@ -1,5 +1,5 @@
-/* Plays the schedule tables of a pipeline against times of its parts and links, event by event. May use
- * core. */
+/* Discrete-event simulation of a training step: plays the schedule tables of a pipeline's stages with the
+ * times of parts and links, then adds the exchange of gradients and the update. May use core. */
 #include "dist/forecast.h"
 
 #include <math.h>
@@ -199,7 +199,7 @@ static proa_status run(player *g)
     return PROA_OK;
 }
 
-/* Moves what the stages of `later` did on by `times` what they did since `sooner`. */
+/* Adds to the end and the busy time of each stage of `later` `times` its difference from `sooner`. */
 static void extrapolate(player *later, const player *sooner, double times)
 {
     for (int64_t s = 0; s < later->p->job.pipe; s++) {
@@ -209,9 +209,9 @@ static void extrapolate(player *later, const player *sooner, double times)
     }
 }
 
-/* Plays p. Once its stages are filled a pipeline repeats itself: without somebody who sees, a long one is
- * played to `enough` micro-batches and to a round more, and what follows is that round again. Speeds of
- * stages that share cores need not repeat. */
+/* Plays p. A filled pipeline is periodic: where no callback wants the spans, a long one is played with
+ * `enough` micro-batches and with a round (as many micro-batches as stages) more, and the difference stands
+ * for each further round. Not where stages share cores, as their speeds need not repeat. */
 static proa_status play(const proa__forecast *p, bool quiet, proa_plan_see see, void *context,
                         proa_plan_result *r)
 {

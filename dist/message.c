@@ -1,6 +1,6 @@
 /* Runs one communication on tensors (proa_message): checks it, and hands it to the devices' communicators, or
  * copies tensors that are strided or on a device to contiguous host memory, calls the group's engine, and
- * copies results back. While the profiler records, a call is a stretch of its thread. May use core and
+ * copies results back. While the profiler records, a call is an interval of its thread. May use core and
  * profile. */
 #include "core/blocked.h"
 #include "core/copy.h"

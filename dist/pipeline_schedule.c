@@ -1,5 +1,6 @@
-/* Schedule tables of pipelines: what each stage does, in order. The runtime executes them and the simulator
- * plays them. May use core. */
+/* Schedule tables of pipeline parallelism, 1F1B (also interleaved) and F-then-B: the order of a stage's
+ * forwards and backwards of micro-batches. The runtime executes them and the simulator plays them. May use
+ * core. */
 #include "dist/forecast.h"
 
 /* The i-th forward of a stage, as if it had no backwards: interleaved stages take micro-batches through their

@@ -76,8 +76,8 @@ static int64_t closing_bytes(const averaging *a, int64_t most)
     return part < most ? part : most;
 }
 
-/* Sorts the gradients by owner and by the op that makes them, assigns them to buckets of at most
- * `bytes` bytes, and makes by_var refer to the sorted entries. */
+/* Sorts the gradients by owner and by the op that makes them, assigns them to buckets of one dtype and at
+ * most `bytes` bytes (a larger gradient has its own), and makes by_var refer to the sorted entries. */
 static proa_status deal(averaging *a, const proa_block *b, int64_t bytes)
 {
     for (int32_t i = 0; i < b->n_ops; i++)

@@ -1,6 +1,7 @@
 /* Overlaps gradient averaging with backward (as DDP does): copies each gradient into its bucket when it is
- * ready, and all-reduces a complete bucket asynchronously while backward continues. May use core, autograd
- * and ops. */
+ * ready, and all-reduces a complete bucket asynchronously while backward continues. The first backward, which
+ * finds the order of the buckets, sends them at its end, as all send SelectedRows gradients. May use core,
+ * autograd and ops. */
 #include "autograd/backward.h"
 #include "core/blocked.h"
 #include "core/copy.h"

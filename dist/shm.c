@@ -1,5 +1,6 @@
 /* Collectives between ranks of one host through shared memory. In each round a rank copies a chunk into its
- * slot, waits until all ranks have, and reads other ranks' slots. May use core. */
+ * slot, waits until all ranks have, and reads other ranks' slots. Messages between two ranks pass through a
+ * ring buffer of the pair. May use core. */
 #include "core/internal.h"
 #include "dist/reduce.h"
 #include "dist/shm.h"

@@ -1,5 +1,5 @@
 /* The store's server: one thread polls all connections, replies to requests, and delays the reply to a GET
- * until its key is set or its deadline passes. May use core. */
+ * until its key is set, its deadline passes or a rank dies. May use core. */
 #define _GNU_SOURCE
 #include "core/internal.h"
 #include "dist/store.h"
@@ -17,7 +17,7 @@
 
 enum {
     BUCKETS = 256,
-    STRANGER_BYTES = 4096, /* maximum of a connection before its token is verified */
+    STRANGER_BYTES = 4096, /* of a message of a connection whose token is not verified */
     STRANGER_SECONDS = 10,
     SILENT_SECONDS = 5 /* clients ping every two seconds */
 };

@@ -1,4 +1,5 @@
-/* Umbrella header: includes every public header of Proa in order of dependency. Valid as C11 and C++17. */
+/* Umbrella header: includes the public headers of Proa in order of dependency, except wire.h (serialized
+ * forms of ops) and communicator.h (for device plug-ins). Valid as C11 and C++17. */
 #ifndef PROA_H
 #define PROA_H
 

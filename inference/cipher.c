@@ -1,5 +1,5 @@
-/* Paddle's four AES ciphers through libcrypto, which is loaded when the first cipher is made. May use core
- * and io. */
+/* Paddle's four AES ciphers through libcrypto, which is loaded when a cipher or key is first made. May use
+ * core and io. */
 #include "core/internal.h"
 
 #include <ctype.h>

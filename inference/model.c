@@ -1,5 +1,6 @@
-/* Loads the model that a config names, optimizes it by the config's passes, and copies the weights to its
- * device. A predictor and its clones share the result. May use core, jit and io. */
+/* Loads the model that a config names, quantizes it or converts it to bfloat16 if the config says so,
+ * optimizes it by the config's passes, and copies the weights to its device. A predictor and its clones share
+ * the result. May use core, jit and io. */
 #include "runtime.h"
 
 #include "core/device.h"

@@ -1,6 +1,6 @@
 /* Quantization after training: runs a program on samples, and replays it with fake quantizers at the operands
- * of convolutions and matrix products, and at the matrices of recurrent layers, whose other operands the pass
- * int8 quantizes at run time. May use core, ops and jit. */
+ * of convolutions and matrix products. At LSTMs and GRUs it quantizes the matrices alone, for which it needs
+ * no samples: their INT8 kernel quantizes inputs and states in each run. May use core, ops and jit. */
 #include "calibrate.h"
 #include "runtime.h"
 

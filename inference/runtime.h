@@ -71,8 +71,8 @@ struct proa_instr;
  * the weight `skip`, and types that are not listed. */
 int64_t proa__quantizable_matrices(const struct proa_instr *instr, const proa__op_types *types,
                                    const char *skip);
-/* If the config's quantizer is on and has samples, or the model has LSTMs or GRUs, inserts quantizers into
- * p, and sets *done. */
+/* If the config's quantizer is on, and it has samples or the model has LSTMs or GRUs, inserts quantizers into
+ * p; *done: it did. */
 proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *done);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);

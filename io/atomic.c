@@ -1,5 +1,5 @@
-/* The atomic file writer, through which the library writes all files: writes a locked temporary in the file's
- * folder, calls fsync, then renames it to the file's name. Core and POSIX only. */
+/* The atomic file writer: writes a locked temporary in the file's folder, calls fsync, then renames it to the
+ * file's name. Pipes and devices are written directly. Core and POSIX only. */
 #include "io/file.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* Reads and writes .pdiparams files: LoDTensor streams in byte-wise order of the variables' names, with
- * data at multiples of 64 bytes so that a reader can map the file. Tensors of at least
- * FLAGS_deferred_bytes are read at first use, which fails if the file was written to since it was opened.
- * May use core and format.h. */
+/* Reads and writes .pdiparams files: LoDTensor streams in byte-wise order of the variables' names, with data
+ * at multiples of 64 bytes so that a reader can map the file (FLAGS_map_parameters). If it is not mapped,
+ * tensors of at least FLAGS_deferred_bytes are read at first use, which fails if the file was written to
+ * since it was opened. May use core and format.h. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/format.h"

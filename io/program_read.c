@@ -1,6 +1,6 @@
 /* Loads a .pdmodel: parses the ProgramDesc, attaches parameters, captures every op through its wire form, and
- * gives the variables the file's names. It reads only ops, persistable variables, feeds and fetches of the
- * file. May use jit, core and io's own headers. */
+ * gives the variables the file's names. Shapes and dtypes are inferred anew; the file's are used for inputs,
+ * the dtypes of tensor arrays, and parameters without data. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

@@ -1,5 +1,6 @@
-/* State of loading one program, for the reader of files (program_read.c) and the reader of their ops
- * (read_op.c). Uses format.h. */
+/* State of loading one program, for the reader of files (program_read.c), the readers of their ops
+ * (read_op.c, read_control.c, read_grad.c, read_attr.c), and single ops that are appended (append.c) or
+ * called (call.c). Uses format.h. */
 #ifndef PROA_IO_PROGRAM_READ_H
 #define PROA_IO_PROGRAM_READ_H
 
@@ -71,8 +72,8 @@ bool proa__no_name(const char *name);
 /* The tensor that a name is bound to in the reader's block or its parents; NULL with an error if none is. */
 proa_tensor *proa__name_find(proa_wire_reader *r, const char *slot, const char *name);
 proa_status proa__name_bind(proa_wire_reader *r, const char *name, proa_tensor *t);
-/* Reads r's op through the wire form that fits it and captures it into the level's block, which must be
- * open. */
+/* Reads r's op through the wire form that fits it and calls it from load->door on: captured into the level's
+ * block, which must be open, or run at once. */
 proa_status proa__read_op(proa_wire_reader *r);
 /* Converts an op description into the protobuf message of a file. It points into the description and the
  * arena. */

@@ -1,6 +1,6 @@
 /* Saves programs as .pdmodel and .pdiparams in the form of Paddle's own inference models: all attributes
- * written, also defaults; feed and fetch ops; and a `scale` op in front of each fetch. May use jit, core and
- * io's own headers. */
+ * written, also defaults; feed and fetch ops; and a `scale` op in front of each fetch of real numbers that
+ * has none. May use jit, core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_write.h"

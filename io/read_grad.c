@@ -1,6 +1,6 @@
-/* Reads gradient ops (T_grad) that have no wire form of their own: records the ops that T was read as on the
- * tape, and captures the backward pass that their rules compute. May use jit, autograd, core and io's own
- * headers. */
+/* Reads gradient ops (T_grad) whose forward op T comes before them in the same block: records the ops that T
+ * was read as on the tape, and captures the backward pass that their rules compute. May use jit, autograd,
+ * core and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

@@ -1,6 +1,7 @@
 /* Reads one op of a program file: chooses the wire form that fits, fills the op's args struct from slots and
- * attributes, and calls the op under capture. Also implements proa/wire.h's reader, through which ops with
- * irregular forms are read. May use jit, core and io's own headers. */
+ * attributes, and calls the op, which capture appends to the program or which runs at once. Also implements
+ * proa/wire.h's reader, through which ops with irregular forms are read. May use jit, core and io's own
+ * headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"
@@ -208,7 +209,7 @@ static proa_status fill_lod(proa_wire_reader *r, const proa_field *f, void *args
     return PROA_OK;
 }
 
-/* The name of the only variable in a field's slot; NULL if the slot has none or several. */
+/* The name of the first variable in a field's slot; NULL if the slot has none. */
 static const char *argument_of(const proa__form *form, pb_slot *const *slots, size_t n, int field)
 {
     for (int i = 0; i < form->wire->n_slots; i++) {

@@ -44,9 +44,9 @@ static proa_status each_of(proa_state *s, const char *prefix, proa_named_list li
     return PROA_OK;
 }
 
-/* Renames the optimizer's accumulators by the parameter's position, since the counters in parameter names
- * depend on what a process made before: "linear_3.w_0_moment1_0" of the fifth parameter becomes
- * "4_moment1_0". */
+/* Renames the optimizer's accumulators by their position in its state, since the counters in parameter names
+ * depend on what a process made before: "linear_3.w_0_moment1_0", the fifth of them, becomes
+ * "4_w_0_moment1_0". */
 static proa_named_list by_position(proa_optimizer *opt)
 {
     proa_named_list list = proa_optimizer_state(opt);

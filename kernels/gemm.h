@@ -1,6 +1,7 @@
-/* Matrix products for portable kernel files (compiled once per CPU level): packed panels and a register
- * tile in GCC's vector types, instantiated for every accumulator type. Used by matmul and convolution.
- * May use core only; everything is static. */
+/* Matrix products for portable kernel files (compiled once per CPU level): packed panels and a register tile
+ * in GCC's vector types, instantiated for float32 and float64 and, where GEMM_ALL_TYPES is defined, for half
+ * types and integers. Used by matmul, convolution, attention and recurrent layers. May use core only;
+ * everything is static. */
 #ifndef PROA_KERNELS_GEMM_H
 #define PROA_KERNELS_GEMM_H
 

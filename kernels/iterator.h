@@ -1,6 +1,6 @@
 /* Runs a scalar operation over tensors: handles broadcasting, strides, dtype conversion, threads and
- * streaming stores, so that an op supplies only a row function, a loop over contiguous elements of one dtype.
- * For kernels compiled per CPU level (the functions are leveled). May use core only. */
+ * non-temporal stores, so that an op supplies only a row function, a loop over contiguous elements of one
+ * dtype. For kernels that are compiled once per CPU level, as these functions are. May use core only. */
 #ifndef PROA_KERNELS_ITERATOR_H
 #define PROA_KERNELS_ITERATOR_H
 
@@ -27,7 +27,7 @@ typedef void (*proa_row)(char *const *p, int64_t n, const void *args);
 typedef enum proa_row_out { PROA_ROW_OUT_SAME, PROA_ROW_OUT_BOOL, PROA_ROW_OUT_REAL } proa_row_out;
 
 /* The inner loops of an op, by computing dtype. Operands of a dtype without a loop are converted: half → F32,
- * small integers → the next type that has one, any integer → F32 last. */
+ * bool and integers → the next integer dtype in proa_dtype's order that has one, else F32, C64 → C128. */
 typedef struct proa_rows {
     proa_row at[PROA_DTYPE_COUNT];
     proa_row_out out;
@@ -42,7 +42,7 @@ enum { PROA_MAP_MAX = 12 };
 typedef struct proa_map {
     proa_row row;
     proa_row nontemporal; /* row with non-temporal stores, for whole cache lines; may be NULL */
-    int64_t grain;        /* fewest elements per thread; 0: PROA_GRAIN */
+    int64_t grain;        /* fewest elements per thread, at most 128 KiB of all operands; 0: that */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];
@@ -55,15 +55,16 @@ typedef struct proa_map {
 
 /* Runs map->row over all elements of the output; inputs broadcast to its shape. */
 proa_status proa__map_run(const proa_map *map);
-/* proa__map_run with the inner loop for the dtype of the first input; all inputs have that dtype. */
+/* proa__map_run with the inner loop for the dtype of the first input; operands of other dtypes are
+ * converted. */
 proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args);
 
 /* Converts n contiguous elements; `to` may be wider or narrower, memory must not overlap unless equal and
  * of equal size. Numbers → bool is "≠ 0", complex → real drops the imaginary part. */
 void proa__convert(proa_dtype to, void *out, proa_dtype from, const void *in, int64_t n);
 
-/* PROA_STAGE_BYTES: bytes of a staging buffer; several fit into the L1 cache. PROA_GRAIN: the default
- * `grain`, in elements per thread. */
+/* PROA_STAGE_BYTES: bytes of a staging buffer; several fit into the L1 cache. PROA_GRAIN: fewest elements for
+ * which a simple loop is worth another thread. */
 enum { PROA_STAGE_BYTES = 4096, PROA_GRAIN = 1 << 15 };
 
 /* ---- reading any operand as a contiguous row ---- */

@@ -1,5 +1,7 @@
-/* Non-temporal stores for outputs larger than the last-level cache. Computes a tile into a buffer, streams
- * it out, and prefetches the next row. For kernel files; may use core. */
+/* Non-temporal stores for outputs that caches would evict before they are read again: from
+ * FLAGS_nontemporal_bytes on, by default a quarter of the third-level cache. A kernel computes a tile into a
+ * buffer, streams it out with these functions, and prefetches the next row. For kernel files; may use
+ * core. */
 #ifndef PROA_KERNELS_NONTEMPORAL_H
 #define PROA_KERNELS_NONTEMPORAL_H
 

@@ -9,7 +9,8 @@
 
 #include <dnnl.h>
 
-/* False when this CPU or build cannot use oneDNN (it needs SSE4.1): kernels decline then. */
+/* False on x86-64 at CPU level 0 (FLAGS_cpu_level included), and when oneDNN cannot make its engine: kernels
+ * decline then. */
 bool proa__dnnl_usable(void);
 dnnl_engine_t proa__dnnl_engine(void);
 /* oneDNN's number of a dtype; false for dtypes it does not compute. */
@@ -80,12 +81,14 @@ typedef struct proa__dnnl_build {
  * `work`, in multiply-adds, is too small for more, and with FLAGS_deterministic, since primitives split their
  * work, and may sum, by thread. */
 bool proa__dnnl_begin(proa__dnnl_build *b, double work);
-/* Adds an operand; the build then owns `user`. False when user is NULL. */
+/* Adds an operand; takes over `user` in any case. False when user is NULL or there are PROA__DNNL_ARGS
+ * operands already. */
 bool proa__dnnl_add(proa__dnnl_build *b, int index, bool output, dnnl_memory_desc_t user);
 /* Declares the last operand added an output of t's shape, which may stay in the primitive's layout if that
  * takes at most `growth` times the memory. Returns true. */
 bool proa__dnnl_may_block(proa__dnnl_build *b, const proa_tensor *t, double growth);
-/* With `ok` and a desc: makes the state. Otherwise PROA_DECLINED. Releases the build either way. */
+/* With `ok` and a desc: makes the state. Otherwise, or if oneDNN fails, the thread's error or, without one,
+ * PROA_DECLINED. Releases the build either way. */
 proa_status proa__dnnl_finish(proa__dnnl_build *b, bool ok, void **state);
 void proa__dnnl_release(void *state);
 

@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* Releases the pages of [data, data + bytes) if all are unchanged pages of a mapped file; the next read loads
- * them again. Does nothing to other memory, so it may be called on any; nobody may write to it meanwhile. For
- * constants that a kernel has copied into a form of its own. */
+/* Releases the whole pages within [data, data + bytes), of 64 KiB and more, if all are unchanged pages of a
+ * mapped file; the next read loads them again. Does nothing to other memory, so it may be called on any;
+ * nobody may write to it meanwhile. For constants that a kernel has copied into a form of its own. */
 void proa__release_pages(const void *data, size_t bytes);
 
 #endif

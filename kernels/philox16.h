@@ -79,8 +79,8 @@ static inline __attribute__((always_inline)) void philox16_groups(const philox16
 static inline __m512i philox16_lanes(uint32_t threshold) { return _mm512_set1_epi16((short)threshold); }
 #endif
 
-/* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Computes PHILOX16_BLOCKS blocks at a time, which
- * the compiler vectorizes. */
+/* keep[k] = 1 or 0 for elements [at, at + n) of the stream. Computes eight Philox blocks at a time by
+ * AVX-512BW; elsewhere PHILOX16_BLOCKS at a time, in loops that the compiler vectorizes. */
 static inline void philox16_keep(proa_rng_state stream, int64_t at, int64_t n, uint32_t threshold,
                                  uint8_t *keep)
 {

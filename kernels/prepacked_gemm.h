@@ -1,6 +1,7 @@
 /* GEMM with a constant right operand, which is packed once into panels (prepacked): panels are read as one
  * stream, and the next one is prefetched during the current one. float32, for kernel files (compiled once per
- * CPU level). May use core and helpers of ops/; everything is static. */
+ * CPU level). May use core; everything is static but the register tiles, which ops/matmul/cpu/tiles.c
+ * compiles. */
 #ifndef PROA_KERNELS_PREPACKED_GEMM_H
 #define PROA_KERNELS_PREPACKED_GEMM_H
 
@@ -552,9 +553,10 @@ static inline void packed_cut(packed_product *w, int64_t rows)
     if (w->kept) w->work_each *= blocks;
 }
 
-/* Partitions the work: by rows if there are many and the operand is small; otherwise by panels, and also by
- * threads' own rows if these are enough to pay for reading the operand, or if panels divide unevenly. There
- * are more parts than threads, so that others can take the parts of a delayed thread. */
+/* Partitions the work: by rows if there are fewer than two panels a thread, or enough rows where these
+ * outnumber the columns or the packed operand is small; otherwise by panels, and also by threads' own rows if
+ * these are enough to pay for reading the operand, or if panels divide unevenly. There are more parts than
+ * threads, so that others can take the parts of a delayed thread. */
 static inline void packed_share(packed_product *w, int64_t threads)
 {
     enum { PARTS = 4, OWN_ROWS = 3 * PACKED_MR };

@@ -1,6 +1,6 @@
-/* Row-wise kernels whose body exists in float and in double: half types are converted a tile at a time,
- * float32 and float64 are read and written in place. May use core only; for kernel files and shape
- * inference. */
+/* Helpers of row-wise kernels, whose body is compiled for float and for double: half types are converted a
+ * tile at a time, float32 and float64 are read and written in place. May use core only; for kernel files and
+ * shape inference. */
 #ifndef PROA_KERNELS_ROWWISE_H
 #define PROA_KERNELS_ROWWISE_H
 

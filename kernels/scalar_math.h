@@ -1,5 +1,6 @@
 /* Scalar primitives of float32 and float64: exp, log, tanh, erf, digamma and their kin. float32's are
- * branch-free, so that loops over them vectorize. C11 that CUDA compiles; uses nothing of Proa.
+ * branch-free, so that loops over them vectorize, except fmod and lgamma; float64's are mostly the C
+ * library's. C11 that CUDA compiles; uses nothing of Proa.
  *
  * Polynomials are minimax fits made for this file, with their errors beside them; errors in ulp hold over
  * the whole range. Results keep NaN, infinities and the sign of zero unless said. */
@@ -268,7 +269,8 @@ PROA_FORMULA double m_fmod_F64(double x, double y) { return fmod(x, y); }
 PROA_FORMULA double m_floor_F64(double x) { return floor(x); }
 PROA_FORMULA double m_lgamma_F64(double x) { return lgamma(x); }
 
-/* digamma: recurrence up to 10, then the asymptotic series; reflection below 0. NaN at the poles. */
+/* digamma: recurrence up to 10, then the asymptotic series; reflection below 0. At the poles: NaN at negative
+ * integers, an infinity of the sign of −x at x = ±0. */
 PROA_FORMULA double m_digamma(double x)
 {
     double back = 0;

@@ -1,6 +1,6 @@
-/* AVX-512 versions of float32 exp, sigmoid, tanh, GELU and their derivatives, sixteen numbers at a time,
- * where they are much faster than the compiled scalar formulas. Equally accurate, but not bit-identical to
- * them. Needs only the intrinsics; for kernel files. */
+/* AVX-512 versions of float32 exp, sigmoid, SiLU, tanh and GELU, and of the derivatives of the last three,
+ * sixteen numbers at a time, where they are much faster than the compiled scalar formulas. Equally accurate,
+ * but not bit-identical to them. Empty without AVX-512. Needs only the intrinsics; for kernel files. */
 #ifndef PROA_KERNELS_SIMD_ACTIVATIONS_H
 #define PROA_KERNELS_SIMD_ACTIVATIONS_H
 
@@ -51,7 +51,8 @@ static inline __m512 simd_logistic(__m512 x)
 static inline __m512 simd_sigmoid(__m512 x) { return _mm512_div_ps(_mm512_set1_ps(1.0f), simd_logistic(x)); }
 static inline __m512 simd_silu(__m512 x) { return _mm512_div_ps(x, simd_logistic(x)); }
 static inline __m512 simd_swish(__m512 x) { return simd_silu(x); }
-/* `saturated` of formulas_real.h. min and max return their second operand for NaN, so NaN passes. */
+/* x clamped to [−1000, 1000], as `saturated` of ops/elementwise/formulas_real.h. min and max return their
+ * second operand for NaN, so NaN passes. */
 static inline __m512 simd_saturated(__m512 x)
 {
     return _mm512_max_ps(_mm512_set1_ps(-1000.0f), _mm512_min_ps(_mm512_set1_ps(1000.0f), x));
@@ -140,7 +141,8 @@ static inline __attribute__((always_inline)) __m512 simd_table(const float (*tab
 #define LANES_ODD(table, degree, step, x) \
     _mm512_add_ps(_mm512_set1_ps(0.5f), simd_signed(simd_table(table, degree, step, _mm512_abs_ps(x)), x))
 
-/* x Φ(x) and its slope: to 1e-7 |x| and 1e-7. */
+/* Exact GELU, x Φ(x), and its gradient: to 1e-7 |x| and 1e-7. (`off` and `on`: without and with the tanh
+ * approximation.) */
 static inline __m512 simd_gelu_off(__m512 x) { return _mm512_mul_ps(x, LANES_ODD(simd_phi, 5, 0.375f, x)); }
 static inline __m512 simd_gelu_grad_off(__m512 x, __m512 g)
 {

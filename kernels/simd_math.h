@@ -1,6 +1,6 @@
-/* exp, log, sigmoid and tanh for kernel bodies that exist in float and in double (as FN(vexp)). The float32
- * versions are those of the elementwise ops; float64's exp is branch-free here, so that loops vectorize.
- * Needs only C; for kernel files. */
+/* exp, log, log1p, sigmoid and tanh for kernel bodies that are compiled for float and for double, where
+ * FN(vexp) is vexp_float or vexp_double. The float32 versions are those of the elementwise ops; float64's exp
+ * is branch-free here, so that loops vectorize. May use kernels/scalar_math.h; for kernel files. */
 #ifndef PROA_KERNELS_SIMD_MATH_H
 #define PROA_KERNELS_SIMD_MATH_H
 

@@ -1,4 +1,5 @@
-/* Computes several Philox blocks at once in vector registers. May use core; for kernel files. */
+/* Computes Philox blocks sixteen at a time, in loops that the compiler vectorizes. May use core; for kernel
+ * files. */
 #ifndef PROA_KERNELS_SIMD_PHILOX_H
 #define PROA_KERNELS_SIMD_PHILOX_H
 

@@ -1,6 +1,7 @@
-/* Row maximum, e^(x − shift) and their sum, in float and in double (as FN(vexp_row)): the parts of
- * softmax, cross-entropy and attention. May use kernels/simd_math.h and kernels/simd_activations.h; for
- * kernel files, whose loops are compiled with OpenMP's simd. */
+/* Row maximum, and e^(x − shift) of a row with its sum: the parts of softmax, cross-entropy and attention. In
+ * float and in double, for kernel bodies in which FN(vexp_row) is vexp_row_float or vexp_row_double. May use
+ * kernels/simd_math.h and kernels/simd_activations.h; for kernel files, whose loops are compiled with
+ * OpenMP's simd. */
 #ifndef PROA_KERNELS_SIMD_SOFTMAX_H
 #define PROA_KERNELS_SIMD_SOFTMAX_H
 

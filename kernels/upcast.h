@@ -1,6 +1,7 @@
 /* Whole tensors, inputs and outputs, in the dtype that a kernel computes in: the tensor's own memory if it
  * has that dtype, else scratch memory, into which inputs are converted and from which proa__upcast_end
- * converts outputs back. For kernel files (leveled through proa__convert); may use core. */
+ * converts outputs back. For kernel files, which are compiled once per CPU level, as proa__convert is; may
+ * use core. */
 #ifndef PROA_KERNELS_UPCAST_H
 #define PROA_KERNELS_UPCAST_H
 

@@ -1,4 +1,4 @@
-/* Layers with parallel branches: a residual connection, and branches whose results are combined. Uses
+/* Layers with parallel branches: a residual connection, and branches whose results are concatenated. Uses
  * nn/layer.h. */
 #include "nn/layer.h"
 

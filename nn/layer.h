@@ -21,7 +21,8 @@ proa_tensor *proa__layer_dropout(const proa_layer *self, proa_tensor *x, double 
 /* Returns true if 0 ≤ p ≤ 1, else false after setting an error that names the argument. */
 bool proa__is_probability(const char *who, const char *argument, double p);
 
-/* Makes the layers children "0", "1", … of self and returns it; on error frees self and all of them. */
+/* Makes the layers children "0", "1", … of self and returns it; on error frees self and those
+ * that have no parent. */
 proa_layer *proa__layer_of(proa_layer *self, const char *who, int64_t n, proa_layer *const *layers);
 
 #endif

@@ -1,4 +1,4 @@
-/* Broadcasting of shapes, for inference of several families. May use core only. */
+/* Broadcasting of shapes, for the shape inference of several op families. May use core only. */
 #ifndef PROA_OPS_BROADCAST_H
 #define PROA_OPS_BROADCAST_H
 

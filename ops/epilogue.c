@@ -1,4 +1,5 @@
-/* Shape inference and composition of epilogues: see epilogue.h. May use core and kernels. */
+/* Implements epilogue.h: checks a residual against the product, and computes product and epilogue by separate
+ * ops. May use core and kernels. */
 #include "ops/epilogue.h"
 
 #include "core/run.h"
@@ -52,7 +53,8 @@ static proa_status activate(proa_tensor *out, const proa__epilogue *t)
     }
 }
 
-/* The product, in out where it has its shape. */
+/* Computes the product: into `out`, or into a new tensor where broadcasting the residual makes `out`
+ * larger. */
 static proa_status multiply(const proa_op *op, void *args, proa_tensor *out, bool has_residual)
 {
     char metas[PROA_METAS_MAX] __attribute__((aligned(16)));

@@ -1,5 +1,6 @@
-/* Epilogues of fused products (bias, residual, activation; kernels/epilogue.h): shape inference, and the
- * composition of plain ops for operands that no fused kernel takes. May use core and kernels. */
+/* Epilogues (bias, residual, activation; kernels/epilogue.h) of fused matrix products and convolutions: shape
+ * inference, and their computation by one plain op after the other for operands that no fused kernel takes.
+ * May use core and kernels. */
 #ifndef PROA_OPS_EPILOGUE_H
 #define PROA_OPS_EPILOGUE_H
 

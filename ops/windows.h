@@ -1,4 +1,5 @@
-/* Channel axis of a data format, and attributes with one value per spatial dim. May use core. */
+/* Helpers of convolutions, pooling and other ops over images: whether a data format is channels-last, and
+ * checked attributes with one value per spatial dim. May use core. */
 #ifndef PROA_OPS_WINDOWS_H
 #define PROA_OPS_WINDOWS_H
 

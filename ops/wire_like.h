@@ -1,5 +1,5 @@
-/* Zeros that replace the forward input of a written gradient op, where Paddle's kernel reads only the shape
- * of that input. May use core and proa/wire.h. */
+/* Zeros written in place of a gradient op's forward input in Paddle's programs, where Paddle's kernel reads
+ * only the shape of that input. May use core and proa/wire.h. */
 #ifndef PROA_OPS_WIRE_LIKE_H
 #define PROA_OPS_WIRE_LIKE_H
 

@@ -97,7 +97,7 @@ static inline __attribute__((unused)) proa_status proa__wire_put_slice(proa_wire
     return proa_wire_put_ints(w, "decrease_axis", PROA_WIRE_INTS, PROA_SCALAR_SHAPE);
 }
 
-/* Writes a transpose of t into a temporary variable with the dims in the order perm. NULL on error. */
+/* A temporary variable of t's dtype, with t's dims in the order perm; writes no op. NULL on error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_permuted(proa_wire_writer *w,
                                                                        const proa_tensor *t,
                                                                        const int64_t *perm)
@@ -149,8 +149,8 @@ static inline __attribute__((unused)) proa_status proa__wire_put_axis(proa_wire_
     return proa_wire_put_ints(w, "axes", PROA_WIRE_INTS, PROA_INTS(axis));
 }
 
-/* A variable for t with a new axis of length 1 at `axis`, counted from the end of the result (−1: the
- * last). */
+/* A temporary variable of t's dtype and shape with a new axis of length 1 at `axis`, counted from the end of
+ * the result (−1: the last); writes no op. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wire_writer *w,
                                                                         const proa_tensor *t, int axis)
 {
@@ -160,8 +160,7 @@ static inline __attribute__((unused)) proa_tensor *proa__wire_with_axis(proa_wir
     return proa_wire_temporary(w, &m);
 }
 
-/* Writes a temporary variable like x (of another dtype if `dtype` is given), filled with one value. NULL on
- * error. */
+/* Writes a temporary variable of the shape of x and the given dtype, filled with one value. NULL on error. */
 static inline __attribute__((unused)) proa_tensor *proa__wire_filled_like(proa_wire_writer *w, proa_tensor *x,
                                                                           proa_dtype dtype, double value)
 {

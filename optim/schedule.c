@@ -1,5 +1,5 @@
 /* Learning-rate schedules: closed forms of the epoch, so that a schedule can jump to any epoch. Their
- * formulas and constructors are made of optim/schedules.yaml. May use core. */
+ * formulas and constructors are generated from optim/schedules.yaml. May use core. */
 #include "core/internal.h"
 
 #include <proa/optim.h>

@@ -1,6 +1,6 @@
 /* Recording of the profiler: an observer at the watch door (dispatch layer) that times every call. Keeps
- * totals per op and kernel and per user-named interval, and the first calls as single events. May use core
- * only. */
+ * totals per op and kernel and per user-named interval, and the first 2^20 calls and intervals also as single
+ * events. May use core only. */
 #include "profile/recorder.h"
 
 #include "core/call_cost.h"

@@ -1,5 +1,5 @@
-/* Measures the machine's roofline: FLOP/s of a large matrix product and bytes/s of a large addition on this
- * thread's team. May use core and public ops. */
+/* Measures the machine's roofline, once for each number of threads: FLOP/s of a large matrix product and
+ * bytes/s of a large addition, with this thread's number of threads. May use core and public ops. */
 #include "core/internal.h"
 
 #include <proa/create.h>

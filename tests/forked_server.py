@@ -1,4 +1,4 @@
-"""Programs without the imports of each: a server imports what they need, then runs each in a fork of itself.
+"""Runs programs without repeating their imports: a server imports what they need once, then runs each in a fork of itself.
 
 Servers are started by tests/forked.py. A line of JSON in: {argv, env, cwd, out, err}; lines out: the child's process id, then its
 exit status. Variables that the interpreter and the imports read are those that the server was started with.

@@ -1,4 +1,4 @@
-"""Programs on real Paddle without its import each time (forked_server.py). Run by tests/oracle.py; argv is what stands after
+"""Programs on real Paddle without its import each time (forked_server.py). Run by tests/oracle.py; argv is what follows
 `python`: SCRIPT or -c CODE, then arguments."""
 import pathlib
 import sys

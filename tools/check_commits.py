@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Commit subjects read `area: imperative`, within 60 columns, and a blank line parts them from the body.
+"""Checks that commit subjects read `area: what it does`, within 60 columns, and that a blank line parts them from the body.
 
     check_commits.py [BASE]         the commits from BASE (default: since the rule holds) to HEAD
     check_commits.py --file PATH    one message, for the commit-msg hook

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts that the house keeps small, each against a bound that may only shrink: relative clauses as the subject of a
-file's header or of another comment, names and words that gave way to the field's, long macros, hand-written walks over args structs,
-files that comments name and the tree lacks.
+"""Counts faults that are to become fewer, each against its bound in tools/counts.txt: file headers and other comments that begin
+with a relative clause, names and words that were replaced by the field's, macros over ten lines, hand-written tests of a field's
+kind (core/args_visit.c is for them), comments that name missing files.
 
     check_counts.py [--list]        also says where"""
 import re

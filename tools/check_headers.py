@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every public header compiles by itself, without a warning, as pedantic C11 and as C++17 (Paddle's interfaces as C99
-and C++11), and has a comment for each of its functions.
+"""Checks that every public header compiles by itself, without a warning, as pedantic C11 and as C++17 (proa/ops/*.h with one
+compiler; Paddle's C interface as C99 and C++11, its C++ interface as C++11), and that functions in include/proa/*.h have a comment.
 """
 import re
 import shutil

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the line core <- kernels <- ops <- autograd <- ... <- cli: no file includes a header of a folder to its right, and kernels
-are in kernels/ and in folders of an op table, in families of many lines in cpu/ and cuda/. A file's header names every folder that it includes."""
+"""Checks the order of folders core <- kernels <- ops <- profile <- ... <- cli: no file includes a header of a folder to its right, and
+kernels are in kernels/ and in folders of an op table, in those of over 1500 lines in cpu/ and cuda/. A file's header that says "May use …"
+names every folder that the file includes."""
 import re
 import sys
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The tables' generator: ops/*/*.yaml, optim/ and nn/*.yaml -> C declarations, descriptors, public functions, ops.json.
+"""Generates C declarations, descriptors and public functions, tables for Python, and ops.json from the op tables and from
+optim/schedules.yaml and nn/initializers.yaml.
 
-    gen_ops.py --table ops/table.yaml --out build/gen [--lock ops/ops.lock] ops/*/*.yaml
+    gen_ops.py --table ops/table.yaml --out build/gen [--lock ops/ops.lock] ops/*/*.yaml jit/*/*.yaml
     gen_ops.py --table ops/table.yaml --out DIR --plugin NAME my_ops.yaml      (ops outside the library)
 
 The schema of an entry is documented in docs/add-an-op.md. Facts come from YAML, code from C: the

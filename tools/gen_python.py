@@ -4,7 +4,8 @@
 A `python:` entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": public names that share a signature
 (Tensor: the method of the same name); parameters, if they differ from those of the op's `call:` (`mat2: y` fills
 field y; `out: -` must be None); the output that is returned, if not all are. Fields after a semicolon have a fixed
-value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". A name that ends in _ works in place.
+value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". An op with `inplace:` has each name with a
+trailing _, too, whose callable works in place.
 
 `checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
 of the op's public function celu, and the exception that it raises otherwise. Used by gen_ops.py alone.

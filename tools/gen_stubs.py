@@ -3,8 +3,9 @@
 
     gen_stubs.py FOLDER            FOLDER holds the package `proa`: build/python
 
-Everything comes from the package itself: what a module holds, the signatures of Python functions, and for callables
-of the op table the kinds of their parameters, which their docstrings list (python-bindings/src/doc.c). Run by the build.
+Stubs are made of the package itself: what a module holds, the signatures of Python functions, and for callables of the op table the
+kinds of their parameters, which their docstrings list (python-bindings/src/doc.c). Types of Tensor's members that are written in C are
+listed here. Run by the build.
 """
 import ast
 import enum

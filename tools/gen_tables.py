@@ -1,5 +1,5 @@
-"""Generates the op table's C descriptors: a row for every field, wire slot, op and kernel, in ops_table.c and
-kernels.h.
+"""Generates the op table's C descriptors: a row for every field, wire slot, op and kernel, in ops_table.c,
+kernels.h and kernels_level.c.
 
 Used by gen_ops.py alone.
 """

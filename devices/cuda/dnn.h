@@ -1,6 +1,6 @@
-/* Table of the cuDNN 9 functions that the plug-in calls, with names of our own for types and values.
- * Building needs none of cuDNN's headers (dnn.c checks them where they are); the library is loaded at the
- * first convolution. C; uses nothing of Proa. */
+/* Table of the cuDNN 9 functions that the plug-in calls, with names of our own for types and values. Building
+ * needs none of cuDNN's headers (dnn.c checks them where they are); the library is loaded when a convolution,
+ * or the device's description, first asks for it. C; uses nothing of Proa. */
 #ifndef PROA_CUDA_DNN_H
 #define PROA_CUDA_DNN_H
 

@@ -22,7 +22,7 @@ enum { CUDA_NOT_READY = -1 }; /* event_query: the work before the event is not d
 
 typedef struct cuda_driver {
     int (*count)(int *n); /* nonzero: no driver, or one too old */
-    /* Fills *to and makes the GPU current; fails, too, if the kernels were not compiled for that GPU. */
+    /* Fills *to. The GPU must be current; fails, too, if the kernels were not compiled for it. */
     int (*describe)(int device, cuda_description *to);
     int (*use)(int device); /* makes the GPU current for the calling thread and the calls below */
     int (*malloc)(void **p, size_t bytes);

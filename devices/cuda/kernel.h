@@ -424,7 +424,7 @@ template <> struct cuda_target<cuda_bf16> {
 };
 template <class To, class From> CUDA_FN To cuda_cast(From x) { return cuda_target<To>::make(x); }
 
-/* Reads element i of dtype d at p as T, and stores a T as such an element. */
+/* Reads the element of dtype d at p as T, and stores a T as such an element. */
 template <class T> __device__ __noinline__ T cuda_load_other(const char *p, proa_dtype d)
 {
     switch (d) {

@@ -43,7 +43,7 @@ enum { PROBLEMS = 128 };
 struct libraries {
     cublasLtHandle_t blas;
     void *workspace;
-    unsigned used; /* time of the last use: the oldest entry is replaced */
+    unsigned used; /* entries made so far: a new one replaces the one made longest ago */
     kept_problem problems[PROBLEMS];
 };
 

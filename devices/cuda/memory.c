@@ -1,7 +1,7 @@
 /* Caching allocator: cuts segments from the driver into blocks and joins neighboring free blocks. Sizes are
  * those of PyTorch's allocator: multiples of 512 bytes; blocks up to 1 MiB come out of segments of 2 MiB,
- * blocks up to 10 MiB out of segments of 20 MiB; a larger block gets a segment of its own, rounded up to 2
- * MiB. */
+ * larger ones below 10 MiB out of segments of 20 MiB; from there on a block gets a segment of its own,
+ * rounded up to 2 MiB. */
 #include "memory.h"
 
 #include <pthread.h>

@@ -31,7 +31,7 @@ bool cuda_pool_give(cuda_pool *pool, void *p);
 /* Returns unused whole segments to the driver. */
 void cuda_pool_trim(cuda_pool *pool);
 cuda_pool_stats cuda_pool_get_stats(cuda_pool *pool, bool reset_peak);
-/* Writes who holds what: "1.5 GiB live in 12 blocks: 1.2 GiB in 3 of matmul, …; 0.2 GiB cached". */
+/* Writes who holds what: "1536.0 MiB live: 1228.8 MiB in 3 of matmul, …; 204.8 MiB cached". */
 void cuda_pool_report(cuda_pool *pool, char *text, size_t capacity);
 
 #ifdef __cplusplus

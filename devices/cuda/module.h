@@ -28,7 +28,7 @@ typedef struct cuda_module {
 cuda_module *cuda_module_take(const cuda_driver *driver, int major, int minor, const char *source,
                               const char *const names[CUDA_MODULE_KERNELS]);
 void cuda_module_give(cuda_module *m);
-/* Why the last source could not be compiled; "" if it could. */
+/* Why the last source that failed could not be compiled or loaded; "" if none has failed. */
 const char *cuda_module_why_not(void);
 
 /* Numbers of modules compiled, read from disk and refused so far, for tests. */

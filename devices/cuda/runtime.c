@@ -1,6 +1,7 @@
 /* Device table of one GPU: memory, copies through pinned host memory, synchronization, statistics and errors.
- * Each GPU has one stream for work and one behind it for copies to the host; only those copies and
- * synchronize make the host wait. */
+ * Each GPU has one stream for work, and one for copies to the host and for copies that are made ahead of use
+ * (transfer.c). The host waits in copies to it, in synchronize, and where all pinned memory for copies is in
+ * use. */
 #include "runtime.h"
 #include "compiler.h"
 #include "module.h"

@@ -43,8 +43,9 @@ typedef struct cuda_draws {
     const proa_rng_state *base; /* NULL: none */
 } cuda_draws;
 
-/* State of one GPU. All work goes to one stream, in order. Copies to and from the host that need not wait for
- * that order have streams of their own, synchronized with it by events. */
+/* State of one GPU. Kernels, and ordinary copies from the host, go to one stream, in order. Copies to the
+ * host, and copies from it that are made ahead of use, go to a second stream, which events synchronize with
+ * the first. */
 typedef struct cuda_context {
     int index;
     const cuda_driver *driver;

@@ -1,5 +1,5 @@
 /* Proa core: dtypes, shapes, tensors, scopes, errors, devices, memory, random numbers, flags.
- * Everything else is built on this header; it includes nothing of Proa but itself.
+ * Everything else is built on this header, which includes no other header of Proa.
  * Ownership words used in every comment: "new" results belong to the current scope;
  * "borrowed" results belong to somebody else; "kept" results are yours to release. */
 #ifndef PROA_CORE_H
@@ -69,7 +69,7 @@ PROA_API void proa_set_default_dtype(proa_dtype dtype);
 
 /* ---- errors ---------------------------------------------------------------------------- */
 
-/* X(CODE, exception, category, text): type and category as of Paddle 2.6.2. A thread has one error at
+/* X(CODE, exception, category, text): exception and category as in Paddle 2.6.2. A thread has one error at
  * a time: the first stays until proa_finish, proa_take_error or proa_clear_error. While it is set every op
  * returns NULL, and every function that changes state returns it and does nothing. */
 #define PROA_ERRORS(X)                                                          \
@@ -293,8 +293,9 @@ PROA_API void proa_print(const proa_tensor *t, FILE *to);
 /* SelectedRows (tensors of kind rows): a table [height, …] of which only some rows are stored and the others
  * are zero, as the gradient of a large embedding. The tensor's own shape and elements are those of the stored
  * rows, [n, …]; entry i of its index is the row number of stored row i, and duplicate rows add up. Such a
- * tensor has no gradient itself. Ops accept it only where their table entry says so (scale, multiply, divide,
- * cast, assign, the optimizers' steps); the others fail and name it. */
+ * tensor has no gradient itself. Ops accept it only where their table entry says so (such as scale, multiply,
+ * divide, cast, assign, the optimizers' steps); the others fail with an error that names the op and the
+ * argument. */
 
 /* New, on the memory of values (floating, [n, …]) and with a copy of index (int32 or int64, [n], each at
  * least 0 and below height). */

@@ -1,6 +1,6 @@
-/* Several processes: groups of ranks, what they send one another, and training one model on shares of the
- * data. Implemented by dist/; collectives that have gradients are ops (proa_all_reduce, …). Needs
- * proa/optim.h. */
+/* Distributed training: process groups, collectives and messages between ranks, data parallelism, and
+ * parameters sharded over a group. Implemented by dist/; collectives that have gradients are ops
+ * (proa_all_reduce, …). Needs proa/optim.h and proa/program.h. */
 #ifndef PROA_DIST_H
 #define PROA_DIST_H
 
@@ -16,14 +16,16 @@ extern "C" {
 typedef struct proa_dist_opts {
     char _;
     /* where ranks meet: a folder that all see, or tcp://host:port, which rank 0 serves. NULL: PROA_STORE,
-     * MASTER_ADDR and MASTER_PORT, PADDLE_MASTER, or the first of PADDLE_TRAINER_ENDPOINTS */
+     * MASTER_ADDR and MASTER_PORT, PADDLE_MASTER, the first of PADDLE_TRAINER_ENDPOINTS, or an address
+     * derived from Slurm's variables or, where MPI put all ranks on one host, from their parent process */
     const char *store;
     const char *job; /* name of this run, which the ranks must agree on; NULL: the launcher's, else "job" */
     /* size 0: from the environment, as the launchers of docs/distributed.md set it, else one rank */
     int rank, size;
     double
         timeout; /* seconds that a call waits for its peers; 0: PROA_TIMEOUT, PADDLE_PG_TIMEOUT, else 300 */
-    const char *interface; /* network interface; NULL: PROA_INTERFACE, else that of the route to the store */
+    /* network interface; NULL: PROA_INTERFACE, GLOO_SOCKET_IFNAME, else by the route to the store */
+    const char *interface;
 } proa_dist_opts;
 
 /* Makes this process a rank of the world, group 0, the default of the collectives. Every rank must call it.

@@ -1,7 +1,7 @@
 /* Descriptors of ops (fields of the args struct, shape inference, kernels, gradient rule, wire forms), and
  * the doors (dispatch layers) that an op call passes. For authors of ops, kernels and doors; needs
- * proa/core.h only. The generator fills the structs below from ops/<family>/<family>.yaml; do not write them
- * by hand. */
+ * proa/core.h only. For the library's own ops tools/gen_ops.py writes the structs below from the op tables
+ * (ops/<family>/<table>.yaml). */
 #ifndef PROA_OP_H
 #define PROA_OP_H
 
@@ -168,10 +168,10 @@ PROA_API proa_status proa_register_op(const proa_op *op, const char *table_hash)
 /* ---- calling --------------------------------------------------------------------------- */
 
 typedef enum proa_door {
-    PROA_DOOR_CONVERT, /* AMP, type promotion, fake-quant; outside autocast, ops with PROA_OP_PROMOTES only */
+    PROA_DOOR_CONVERT, /* AMP, type promotion; outside autocast, ops with PROA_OP_PROMOTES only */
     PROA_DOOR_RECORD,  /* the tape; calls with PROA_T_GRAD only */
     PROA_DOOR_CAPTURE, /* programs */
-    PROA_DOOR_WATCH,   /* profile, NaN check, cost */
+    PROA_DOOR_WATCH,   /* profiler, check for NaN */
     PROA_DOOR_RUN,     /* the kernel */
     PROA_DOOR_COUNT
 } proa_door;

@@ -152,7 +152,7 @@ typedef struct proa_plan_search {
 enum { PROA_PLAN_CLASSES = 8 };
 /* The best of the jobs that use the same kinds of parallelism. */
 typedef struct proa_plan_class {
-    const char *name; /* static: "pipe + model" */
+    const char *name; /* static: "data + pipe + model" */
     int64_t tried;    /* jobs whose degrees go with the model; 0: none */
     bool fits;        /* into the machine's memory */
     proa_plan_job job;
@@ -165,8 +165,9 @@ typedef struct proa_plan_choice {
     proa_plan_class classes[PROA_PLAN_CLASSES];
 } proa_plan_choice;
 
-/* The job of the shortest step whose memory suffices, over all degrees, micro-batches and chunks.
- * UNAVAILABLE if none fits; *choice then says why. */
+/* The job of the shortest step whose memory suffices, over all degrees, micro-batches of powers of two and 1,
+ * 2, 4 or 8 chunks, with 1F1B and sharding of stage 1. All are estimated; the two quickest of a class are
+ * simulated. UNAVAILABLE if none fits; *choice then says why. */
 PROA_API proa_status proa_plan_choose(const proa_plan_model *model, const proa_plan_search *search,
                                       const proa_plan_machine *machine, proa_plan_choice *choice);
 

@@ -265,7 +265,7 @@ LISTS(PD_X)
 
 /* ---- devices ---------------------------------------------------------------------------- */
 
-/* Sets the config's device. If that does not exist, prints so and leaves the model on the CPU. */
+/* Sets the config's device. If that does not exist, prints so and leaves the device as it was. */
 static void use_device(const char *who, PD_Config *c, const char *type, int32_t id)
 {
     char name[128];

@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// Config says which model is loaded and how it runs. A predictor takes it.
+// Config says which model is loaded and how it runs. A predictor takes it. Settings that are "kept" are stored, or
+// announced on stderr as missing, and have no effect on a run.
 type Config struct {
 	c *C.PD_Config
 }
@@ -89,7 +90,7 @@ func (config *Config) EnableMkldnnBfloat16() { C.PD_ConfigEnableMkldnnBfloat16(c
 // EnableMkldnnInt8 runs products of a quantized model on integers.
 func (config *Config) EnableMkldnnInt8() { C.PD_ConfigEnableMkldnnInt8(config.c) }
 
-// EnableMkldnnQuantizer is kept.
+// EnableMkldnnQuantizer quantizes the LSTMs and GRUs of the model, which need no samples.
 func (config *Config) EnableMkldnnQuantizer() { C.PD_ConfigEnableMkldnnQuantizer(config.c) }
 
 // EnableProfile prints a profile when the predictor ends.

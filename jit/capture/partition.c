@@ -240,7 +240,7 @@ static proa_status note_read(proa_tensor **slot, const proa_field *f, int64_t in
     return note_var(context, proa__slot_var(*slot));
 }
 
-/* True for shape ops that cost nothing: reshapes of contiguous tensors, and transposes. */
+/* True for ops that only change the shape, which costs nothing on contiguous tensors. */
 static bool is_reshape(const proa_op *op)
 {
     static const char *const names[] = {"reshape", "squeeze", "unsqueeze", "flatten"};
@@ -393,8 +393,8 @@ static proa_status cut(joined *j, proa__variant *v)
     return status;
 }
 
-/* Prunes the joint program and merges common subexpressions of both halves, before the saved values are
- * chosen. */
+/* Prunes the joint program and runs the passes that need forward and backward together, before the saved
+ * values are chosen. */
 static proa_status tidy(joined *j)
 {
     proa_var **out = vars_capacity(j->n_outputs + j->n_grads);

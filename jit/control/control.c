@@ -1,5 +1,6 @@
-/* cond and while_loop, and shape inference of their ops. A symbolic predicate captures them as ops with
- * sub-blocks; a concrete one runs them as plain calls. May use core and ops. */
+/* cond, while_loop and functions with a backward of their own (pylayer), and shape inference of their ops. A
+ * symbolic predicate captures cond and while_loop as ops with sub-blocks; a concrete one runs them as plain
+ * calls. May use core and ops. */
 #include "control.h"
 
 #include "core/internal.h"

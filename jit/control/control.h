@@ -1,5 +1,5 @@
-/* Shared parts of control flow: which outputs of a block carry gradients, and the loop tape. May use core
- * and ops. */
+/* Shared parts of control flow: which tensors can carry gradients, and the loop tape, which stores what every
+ * iteration began with for the backward. May use core and ops. */
 #ifndef PROA_JIT_CONTROL_CONTROL_H
 #define PROA_JIT_CONTROL_CONTROL_H
 
@@ -13,7 +13,7 @@ static inline bool proa__floats(const proa_tensor *t) { return t->dtype >= PROA_
 
 /* The tape of a loop: what its backward needs of every iteration, serialized into one uint8 tensor. For each
  * iteration the random state, and for each variable a header and its data (both at multiples of 64 bytes);
- * after the last, the offsets of the iterations. */
+ * after the last, the offsets of the iterations and their number. */
 typedef struct proa__loop_tape {
     char *bytes;
     size_t used, capacity;

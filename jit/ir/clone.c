@@ -117,7 +117,7 @@ proa_program *proa__program_copy(const proa_program *p, proa__hash_map *map)
 
 /* ---- for evaluation, for training ------------------------------------------------------ */
 
-/* Sets the attribute that says whether an op behaves as in training (is_test, training, …). */
+/* Sets the attribute that says whether an op behaves as in training (`training` or `is_test`). */
 static void set_mode(const proa_op *op, void *args, bool training)
 {
     for (int i = op->n_in; i < op->n_in + op->n_attr; i++) {

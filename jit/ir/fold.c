@@ -11,8 +11,8 @@
 #include "core/args_visit.h"
 #include "kernels/page_release.h"
 
-/* A folded result may be larger than its inputs by this many bytes (64 KiB), so that folding does not inflate
- * a model. */
+/* Results of one op are folded up to this many bytes (64 KiB), or up to twice the bytes of its inputs if that
+ * is more, so that folding does not inflate a model. */
 enum { FOLD_FREE_BYTES = 1 << 16 };
 
 typedef struct folding {

@@ -1,5 +1,5 @@
-/* Lambda lifting: makes variables of outer blocks that a sub-block reads inputs of the sub-block. And
- * inlining: replaying a block's ops at another place. May use core and ops. */
+/* Lambda lifting: variables of outer blocks that a sub-block reads become inputs of the sub-block. And
+ * inlining: a block's ops are called once more at another place. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"

@@ -1,4 +1,4 @@
-/* Programs, blocks and variables: creation, naming, lookup and freeing. May use core and ops. */
+/* Programs, blocks and variables: creation, naming, lookup, printing and freeing. May use core and ops. */
 #include "program.h"
 
 #include "core/internal.h"

@@ -36,7 +36,7 @@ struct proa_var {
 typedef struct proa_instr {
     const proa_op *op;
     void *args;     /* one block, made by proa__args_copy; owned */
-    int32_t role;   /* op_role: 0 forward, 1 backward, 2 optimize, 256 loss */
+    int32_t role;   /* op_role: 0 forward, 1 backward, 2 optimize, 16 learning rate, 256 loss */
     uint32_t marks; /* bit 0: fp16_guard */
     int32_t device; /* op_device, a number of core/op_device.h; 0: none */
 } proa_instr;
@@ -139,8 +139,9 @@ proa_status proa__program_reindex(proa_program *p);
 proa_status proa__reserve(void *array, int32_t count, int32_t *capacity, size_t size);
 /* A deep copy whose persistables share their values; *map (may be NULL, else empty): old → new variable. */
 proa_program *proa__program_copy(const proa_program *p, proa__hash_map *map);
-/* Drops ops and variables that no output needs. Ops that write a persistable variable stay when
- * keep_writes is set (a training step), and go when it is not (export of a prediction). */
+/* Drops ops and variables that no output needs. Ops that write a persistable variable or communicate with
+ * other ranks stay when keep_writes is set (a training step), and go when it is not (export of a
+ * prediction). */
 proa_status proa__program_prune(proa_program *p, bool keep_writes);
 /* Runs ops on constants at once: ops without inputs, and, with `frozen` (no persistable will change any
  * more), ops on persistables alone. Results become persistable variables. */

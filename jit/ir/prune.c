@@ -1,5 +1,6 @@
-/* Dead-code elimination: removes ops and variables that no output needs. On request keeps ops that write
- * persistables or communicate with other ranks. May use core and ops. */
+/* Dead-code elimination: removes ops and variables that no output needs. Ops without outputs, and sub-blocks
+ * as a whole, stay; on request also ops that write persistables or communicate with other ranks. May use core
+ * and ops. */
 #include "program.h"
 
 #include "core/group.h"

@@ -118,7 +118,8 @@ static proa_status collect(proa_tensor **slot, const proa_field *f, int64_t inde
     return PROA_OK;
 }
 
-/* Clears the outputs of owned args, except an output that overwrites a persistable, in place or by assign. */
+/* Clears the outputs of owned args, except a single output that is written to a persistable. An output that
+ * overwrites an input is cleared, too: the call takes it from the input. */
 static proa_status clear_outputs(replay *r, const proa_instr *instr, void *args)
 {
     const proa_op *op = instr->op;

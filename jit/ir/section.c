@@ -1,5 +1,6 @@
-/* Parts of programs: what each op of a program reads and writes, and copies that keep some of the ops, for
- * pipelines. May use core and ops. */
+/* Parts of programs, for pipelines: lists what each op of a program reads and writes, reduces a program to
+ * some of its ops, and inserts ops that receive a variable from another rank. Also sets the device name that
+ * new ops get. May use core and ops. */
 #include "program.h"
 
 #include "core/args_visit.h"

@@ -1,6 +1,6 @@
-/* Batch normalization with fixed statistics is x · s + t for each channel. Behind a convolution or linear
- * layer with constant weights it is folded into the weights; elsewhere it becomes a product and a sum, which
- * other passes fuse. May use core and ops. */
+/* Batch normalization with constant statistics computes x · s + t for each channel. It is folded into the
+ * constant weights of a convolution or linear layer whose result it alone reads; elsewhere it becomes a
+ * product and a sum, which other passes fuse. May use core and ops. */
 #include "edit.h"
 
 #include "core/blocked.h"
@@ -14,7 +14,7 @@
 
 typedef struct folding {
     proa__uses uses;
-    int32_t *harmless; /* by variable: writes that leave it unchanged, by ops that this pass folds */
+    int32_t *harmless; /* by variable: writes by batch norms with fixed statistics, which leave it as it is */
 } folding;
 
 static bool is_fixed(const proa_batch_norm_args *a)
@@ -52,7 +52,8 @@ static proa_tensor *constant(const folding *f, const proa_tensor *t)
 
 static proa_tensor *wide(proa_tensor *t) { return proa_cast(t, PROA_F64); }
 
-/* Computes s and t of a batch norm, in double precision; false: its statistics are not constant. */
+/* Computes s and t of a batch norm, in double precision. False: its statistics, weight or bias are not
+ * constant, or (with an error) an op failed. */
 static bool affine_of(const folding *f, const proa_batch_norm_args *a, proa_tensor **s, proa_tensor **t)
 {
     proa_tensor *mean = constant(f, a->running_mean), *variance = constant(f, a->running_var);

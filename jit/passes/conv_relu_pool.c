@@ -1,6 +1,7 @@
-/* Fuses convolution, ReLU and max pooling over non-overlapping windows, together with their gradients in the
- * same program, into conv2d_pooled. The convolution's result is never stored; each window has one element
- * with a gradient, so gradients sum over these only. May use core and ops. */
+/* Fuses a convolution (float32, NCHW, stride 1, one group), ReLU and max pooling over non-overlapping
+ * windows, and their gradients in the same program, into conv2d_pooled and its gradient ops. These need not
+ * store the convolution's result, and sum gradients over one element per window only. May use core and
+ * ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -94,7 +95,8 @@ static bool is_bias_sum(const proa_instr *instr)
            !a->keepdim && a->out->dtype == PROA_F32;
 }
 
-/* Notes the op as one of the convolution's gradients, if it is one of the gradient d of its result. */
+/* Notes the op if it computes a gradient of the convolution from d, the gradient of its result; false: it
+ * does not, or is a second one of its kind. */
 static bool take_gradient(found *f, int32_t at, const proa_tensor *d)
 {
     const proa_instr *instr = &f->uses->block->ops[at];

@@ -1,5 +1,5 @@
-/* Common subexpression elimination: an op with the same inputs and attributes as an earlier one is removed,
- * and its readers read the earlier result. May use core and ops. */
+/* Common subexpression elimination: a deterministic op without side effects that has the same inputs and
+ * attributes as an earlier one is removed, and its readers read the earlier result. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

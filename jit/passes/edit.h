@@ -10,13 +10,13 @@
 
 enum { PROA__NOBODY = -1 };
 
-/* Uses of a variable, found by one walk over the block. */
+/* Uses of a variable, found by one walk over the block, and over other blocks for what they name of it. */
 typedef struct proa__use {
     int32_t maker;                   /* the op that makes it; NOBODY: fed or persistable */
     int32_t n_reads, last_read;      /* number of slots that read it; the last op that does */
     int32_t first_write, last_write; /* of a persistable; NOBODY: never */
     int32_t n_writes;
-    bool kept;        /* must be made unchanged: an output of the block, or named by another block */
+    bool kept;        /* must be made unchanged: an input or output of the block, or named by another block */
     bool overwritten; /* an op overwrites its memory: may not replace a variable or be replaced */
 } proa__use;
 
@@ -65,7 +65,7 @@ proa_status proa__emit(proa_block *b, const char *op, const void *args, const pr
 proa_instr *proa__take_ops(proa_block *b, int32_t *n);
 /* Appends an op as it is; frees it when that fails. */
 proa_status proa__emit_old(proa_block *b, proa_instr *instr);
-/* After a failure: frees the ops that were not put back, from index `at` on, and the array. */
+/* Frees the ops that were not put back, from index `at` on, and the array. */
 void proa__drop_ops(proa_instr *ops, int32_t at, int32_t n);
 /* The tensor of a constant: a persistable with data that is never written; else NULL. */
 proa_tensor *proa__constant_of(const proa__uses *u, const proa_tensor *slot);
@@ -87,8 +87,8 @@ static inline bool proa__is_op(const proa_instr *instr, const char *name)
 }
 /* True for an optimizer step over lists of parameters, which it overwrites. */
 bool proa__is_step(const proa_instr *instr);
-/* True for ops that passes may move, merge or remove: they depend on their inputs only and have no
- * sub-blocks. */
+/* True for ops that passes may move, merge or remove: they have results that depend on their inputs only,
+ * change no input, do not communicate, and have no sub-blocks. */
 bool proa__is_pure(const proa_op *op);
 
 #endif

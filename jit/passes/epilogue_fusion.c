@@ -1,6 +1,7 @@
-/* Epilogue fusion: convolutions and linear layers absorb the bias, residual and activation that follow them
- * (conv2d_fused, linear_fused). Those with constant weights become these ops even if nothing follows, since
- * the fused kernels keep constant weights packed. May use core and ops. */
+/* Epilogue fusion: 2-D convolutions, linear layers and products with a matrix absorb the bias, residual and
+ * activation that follow them (conv2d_fused, linear_fused). In frozen programs, whose parameters never
+ * change, those with constant weights become these ops even if nothing follows, since the fused kernels keep
+ * constant weights packed. May use core and ops. */
 #include "epilogue.h"
 
 #include "core/internal.h"
@@ -57,7 +58,8 @@ bool proa__runs_along(const proa_tensor *t, const proa_tensor *out, int axis)
     return own >= 0 && channels >= 1 && t->numel == channels && t->shape[own] == channels;
 }
 
-/* A sum's operand as a bias [channels] of the product; NULL if it is not of that shape. */
+/* A sum's operand as a bias [channels] of the product; NULL if it is not one number per channel, or has
+ * several dims and is not constant. */
 static proa_tensor *bias_of(const chain *c, proa_tensor *t)
 {
     if (!proa__runs_along(t, c->out, c->is_conv && !c->channels_last ? 1 : c->out->ndim - 1)) return NULL;

@@ -1,6 +1,7 @@
 /* Removes ops that change nothing: copies, casts to the same dtype, scaling by one, dropout that neither
- * drops nor scales, quantizers that only observe, and reshapes and transposes that cancel. Readers of their
- * result then read their input. May use core and ops. */
+ * drops nor scales, quantizers that only observe, reshapes to the same shape and transposes that keep the
+ * order. Readers of their result then read their input. Merges a transpose of a transpose, and lets a reshape
+ * of a reshape read the first one's input. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -36,8 +37,8 @@ static bool sees_through(const proa__uses *u, const proa_tensor *x)
     return proa__is_value(u, proa__slot_var(x));
 }
 
-/* True if a reshape's target contains a 0, which copies a dim of the input, so that it depends on the input's
- * shape. */
+/* True if a reshape's target comes from tensors or contains a 0, which copies a dim of the input, so that it
+ * may depend on the input's shape. */
 static bool copies_dims(const proa_ints *shape)
 {
     if (shape->tensor || shape->tensors) return true;

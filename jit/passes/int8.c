@@ -1,6 +1,7 @@
-/* The INT8 pass runs quantized models on integers: finds the quantization grids of quantizers, fuses
- * products between them with their epilogues (int8_products.c, int8_matmul.c, int8_rnn.c, int8_sums.c), and
- * lets the ops before a product make integers (int8_requantize.c). May use core and ops. */
+/* The INT8 pass runs quantized models on integers. It finds the values that are on a quantization grid
+ * (integers times a step), turns products, sums and mean pooling of such values into INT8 ops with epilogues
+ * (int8_products.c, int8_matmul.c, int8_rnn.c, int8_sums.c), and lets the ops before these make integers
+ * (int8_requantize.c). May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"

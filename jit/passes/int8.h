@@ -1,5 +1,5 @@
-/* State of the INT8 pass: each variable's quantization grid, and the integers that ops want to read of it.
- * May use core and ops. */
+/* State of the INT8 pass: each variable's quantization grid (its values are integers times a step), and the
+ * integers that ops want to read of it. May use core and ops. */
 #ifndef PROA_JIT_PASSES_INT8_H
 #define PROA_JIT_PASSES_INT8_H
 
@@ -47,7 +47,7 @@ typedef struct int8_pass {
 } int8_pass;
 
 /* ---- int8.c ---- */
-/* The tensor of a variable that nothing changes; NULL otherwise. */
+/* The value of a slot that nothing changes, perhaps reshaped from a constant; NULL if it is not constant. */
 proa_tensor *proa__int8_constant(const int8_pass *p, const proa_tensor *slot);
 /* The grid of the values in a slot; NULL if they have none. */
 const grid *proa__int8_grid_of(const int8_pass *p, const proa_tensor *slot);
@@ -69,7 +69,8 @@ proa_tensor *proa__int8_integers(proa_tensor *t);
 proa_status proa__int8_note_grid(int8_pass *p, const proa_instr *instr);
 
 /* ---- int8_products.c ---- */
-/* Replaces the product at `at` and the ops that follow it by an INT8 op, if its operands are on grids. */
+/* Replaces the product at `at` and the ops that follow it by an INT8 op, if its operands are on grids;
+ * likewise additions and multiplications by constants per channel behind a value on a grid. */
 proa_status proa__int8_product(int8_pass *p, int32_t at);
 /* Whether the user's list of op types includes the product. Of convolutions "depthwise_conv2d" alone includes
  * depthwise ones only. */

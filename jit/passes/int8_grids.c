@@ -1,5 +1,5 @@
-/* Finds the quantization grids of quantizers and dequantizers, in every form that Paddle writes. May use core
- * and ops. */
+/* Finds the quantization grids (values are integers times a step) of the results of Paddle's 8-bit quantizers
+ * and dequantizers, where the weight or the scale is a constant. May use core and ops. */
 #include "int8.h"
 
 #include "core/blocked.h"

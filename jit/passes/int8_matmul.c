@@ -1,5 +1,6 @@
-/* INT8 products of activations, as in attention: a matmul both operands of which are on quantization grids
- * becomes matmul_int8, with a factor behind it folded into its scale. May use core and ops. */
+/* INT8 products of activations, as in attention: a matmul whose two operands are quantized activations
+ * (integers times a step) becomes matmul_int8, with a positive factor behind it folded into its scale. May
+ * use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"

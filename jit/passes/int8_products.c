@@ -1,6 +1,7 @@
-/* INT8 products: a product whose operands are on quantization grids becomes an INT8 op with an epilogue. Its
- * integer sums are multiplied by a factor for each channel, into which dequantizers and batch norm are
- * folded. May use core and ops. */
+/* INT8 products: a convolution, linear layer or matrix product of a quantized activation with quantized
+ * constant weights becomes an INT8 op with an epilogue. Its integer sums are multiplied by a factor for each
+ * channel, into which dequantizers and batch norm are folded. Batch norm behind another quantized value
+ * becomes affine_int8. May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"

@@ -1,6 +1,6 @@
-/* Requantization: INT8 products round their results to integers themselves; reshapes, transposes, slices,
- * concatenation and max pooling operate on integers; behind all other ops a quantize_int8 is inserted.
- * Rebuilds the block from its end. May use core and ops. */
+/* Requantization: where all readers of a result want the same integers, an INT8 op rounds its result to them
+ * itself, and reshapes, transposes, slices, concatenation and max pooling operate on integers; behind all
+ * other ops a quantize_int8 is inserted. Rebuilds the block from its end. May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -287,7 +287,8 @@ static proa_status put_quantizers(writing *w, const proa_var *v, const proa_inst
     return PROA_OK;
 }
 
-/* Makes the op itself give integers, if these alone are wanted of its result; true: it does. */
+/* Makes the op itself give integers, if these alone are wanted of its result, and notes in `made` whether it
+ * does. */
 static proa_status make_integers(writing *w, proa_instr *instr, const proa_var *out)
 {
     int8_pass *p = w->p;

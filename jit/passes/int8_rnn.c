@@ -1,5 +1,6 @@
-/* LSTM and GRU with INT8 weights: a recurrent op outside training, all matrices of which are on 8-bit grids,
- * becomes rnn_int8, whose kernel quantizes inputs and states row by row. May use core and ops. */
+/* INT8 pass for LSTM and GRU: an rnn op that draws no dropout, saves nothing for a backward, and has only
+ * quantized matrices (integers times a step) becomes rnn_int8. Its kernel rounds states, and inputs that are
+ * not quantized already, row by row. May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"

@@ -1,5 +1,6 @@
-/* Sums and means of integers: an addition of two values on quantization grids, with the ReLU behind it,
- * becomes add_int8, and mean pooling of such a value avg_pool2d_int8. May use core and ops. */
+/* Sums and means of integers: an addition of two quantized activations (integers times a step) of one shape,
+ * with a ReLU that follows it, becomes add_int8, and mean pooling of such a value avg_pool2d_int8. May use
+ * core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"

@@ -1,5 +1,6 @@
-/* Fuses inverted residual blocks (1×1 expansion, depthwise convolution, 1×1 projection, channels-last) into
- * one op where the activations between them exceed a core's cache. May use core and ops. */
+/* Fuses inverted residual blocks of programs whose weights never change (1×1 expansion, which may be missing,
+ * depthwise convolution, 1×1 projection; float32, channels-last) into one op where the activation that the
+ * depthwise convolution reads has at least MIN_BYTES. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -57,8 +58,8 @@ static bool may_read_at(const proa__uses *u, const proa_conv2d_fused_args *a, in
     return proa__all_may_move(u, read, 3, from, to);
 }
 
-/* True if the activation exceeds MIN_BYTES. An unknown batch size counts as 1; with unknown height or width,
- * false. */
+/* True if the activation has at least MIN_BYTES in float32. An unknown batch size counts as 1; with unknown
+ * height or width, false. */
 static bool is_large(const proa_tensor *t)
 {
     int64_t images = t->shape[0] < 1 ? 1 : t->shape[0], height = t->shape[1], width = t->shape[2];

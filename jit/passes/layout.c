@@ -1,6 +1,7 @@
-/* Converts convolutions to channels-last, which oneDNN reads and writes without a reorder, where NCHW needs
- * two per convolution. Pooling, elementwise ops and concatenation between them follow; transposes are
- * inserted at the borders to other ops. May use core and ops. */
+/* Converts fused and INT8 convolutions to channels-last, which oneDNN reads and writes without a reorder,
+ * where NCHW needs two per convolution; a block with only one stays as it is. Pooling, elementwise ops and
+ * concatenation between them follow; transposes are inserted at the borders to other ops. May use core and
+ * ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,6 +1,6 @@
-/* Fusions for training linear layers on a device: linear + gelu (linear_gelu), the product before gelu's
- * gradient with that gradient (linear_gelu_grad), and a bias's gradient, a sum of rows, with the weight's
- * (linear_weight_grad). The CPU gains nothing by them. May use core and ops. */
+/* Fusions for training linear layers on a device: linear + tanh-approximated gelu (linear_gelu), the product
+ * before that gelu's gradient with the gradient (linear_gelu_grad), and a bias's gradient, a sum of rows,
+ * with the weight's (linear_weight_grad). The CPU gains nothing by them. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -18,7 +18,7 @@ static bool is_floating(const proa_tensor *t) { return t->dtype >= PROA_F16 && t
 
 static proa_instr *op_at(const linears *l, int32_t at) { return &l->uses.block->ops[at]; }
 
-/* The op of this name that makes t; NULL otherwise. */
+/* The index of the op of this name that makes t; NOBODY otherwise. */
 static int32_t made_by(const linears *l, const proa_tensor *t, const char *op)
 {
     const proa_var *v = proa__slot_var(t);

@@ -1,5 +1,6 @@
-/* Makes max pooling save its argmax indices for its gradient in the same program, and moves the gradient of a
- * ReLU before the pooling behind it, where tensors are smaller. May use core and ops. */
+/* Makes max pooling of float32 images with few channels (NCHW) save its argmax indices for its gradient in
+ * the same program. Applies the gradient of a ReLU before that of the pooling behind the ReLU, not after it,
+ * because tensors are smaller there. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

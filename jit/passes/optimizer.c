@@ -58,7 +58,8 @@ static proa_status join(const proa_instr *ops, int32_t from, int32_t to, void *a
     return PROA_OK;
 }
 
-/* True if the step must not be merged: it updates a parameter that another step updates, or reads. */
+/* True if no parameter of the step is in `seen`, those of the steps that it would be merged with; adds them.
+ * False, too, with an error. */
 static bool is_apart(proa__hash_map *seen, const proa_instr *instr)
 {
     const proa_tensors *params = proa_field_tensors(&instr->op->fields[0], instr->args);

@@ -1,6 +1,6 @@
-/* Moves optimizer steps up to where their gradient is ready and no op needs the parameter's old value. The
- * gradient's memory is then free before the next gradient is made, and is still in a cache. May use core and
- * ops. */
+/* Splits optimizer steps by parameter and moves the parts up to where their gradient is ready and no op needs
+ * the parameter's old value, in groups of at least FLAGS_update_bytes of parameters (the last ones fewer). A
+ * gradient is then still in a cache, and its memory is free for later gradients. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

@@ -1,5 +1,6 @@
-/* Optimizing passes: each rewrites one block so that it computes the same results with less work or memory.
- * They run on an executor's private copy of a program, never on a user's. May use core and ops. */
+/* Optimizing passes: each rewrites one block so that it computes the same results, up to rounding, with less
+ * work or memory. They run on private copies of a program, and on a user's only through
+ * proa_program_optimize. May use core and ops. */
 #ifndef PROA_JIT_PASSES_PASSES_H
 #define PROA_JIT_PASSES_PASSES_H
 

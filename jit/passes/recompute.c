@@ -1,7 +1,7 @@
 /* Recomputes a dropout result in the backward instead of saving it, from the saved mask and dropout's input
- * (or the input of the gelu before it), where that takes one pass over memory. On the CPU gelu_dropout_grad
- * does so while it computes both gradients; on a device gelu and dropout are recomputed by ops of their own.
- * May use core and ops. */
+ * (or the input of the gelu before it). On the CPU gelu_dropout_grad recomputes gelu and dropout while it
+ * computes both gradients, and gelu followed by dropout becomes gelu_dropout in the forward; on a device gelu
+ * and dropout are recomputed by ops of their own. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"

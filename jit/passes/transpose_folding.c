@@ -1,6 +1,6 @@
-/* Folds the transpose that merges attention heads into the product before it: a matmul whose result is
- * transposed (rows before heads) and reshaped becomes matmul_swapped, which writes that order. A scalar
- * factor between them, as in attention's gradient, is moved behind. May use core and ops. */
+/* Folds, on the CPU, the transpose that merges attention heads into the product before it: a matmul whose
+ * result is transposed (rows before heads) and reshaped becomes matmul_swapped, which writes that order. A
+ * scalar factor between them, as in attention's gradient, is moved behind. May use core and ops. */
 #include "edit.h"
 
 #include "core/internal.h"
@@ -30,7 +30,8 @@ static proa_instr *made_for(const proa__uses *u, const proa_tensor *t, int32_t r
     return proa__is_op(maker, name) && maker->role == u->block->ops[reader].role ? maker : NULL;
 }
 
-/* True for batched products with equal batch dims on both sides. */
+/* True for products in float32 or half precision whose operands have as many dims as the result, and the same
+ * number of heads, at least two. */
 static bool has_heads(const proa_matmul_args *a)
 {
     int n = a->x->ndim;

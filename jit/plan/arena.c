@@ -30,7 +30,8 @@ static void leave_arena(proa__segment *s, int32_t depth)
     s->generation = 0;
 }
 
-/* Unbinds the handles of all segments of all plans from an arena that is to be freed. */
+/* Unbinds from the arena of segments at `depth`, which is to be freed, the handles of all plans' segments of
+ * that depth or deeper. */
 static void leave_all(proa_executor *e, int32_t depth)
 {
     for (int32_t i = 0; i < e->n_plans; i++) {

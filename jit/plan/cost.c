@@ -1,4 +1,4 @@
-/* FLOPs and bytes of a program's ops without a run: infers shapes, with lengths that the caller gives for
+/* FLOPs of a program's ops without a run: infers shapes, with one length that the caller gives for all
  * unknown dims. May use core and ops. */
 #include "jit/ir/program.h"
 

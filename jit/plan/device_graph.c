@@ -1,6 +1,6 @@
 /* Device graphs (CUDA graphs) of a segment's steps: recorded when the steps meet the same memory addresses
- * for the second time, replayed from then on. Steps that synchronize or size their outputs run one by one.
- * May use core. */
+ * for the second time, replayed from then on. A segment with a single step, or with one that sizes its
+ * outputs by data or has no kernel on the device, runs step by step. May use core. */
 #include "plan.h"
 
 #include "core/blocked.h"
@@ -48,7 +48,8 @@ void proa__recordings_free(proa__recordings *r)
     for (int i = 0; i < PROA__RECORDINGS; i++) drop(r, i);
 }
 
-/* Records the steps, running each; NULL: the device could not record them, and nothing has run. */
+/* Records the work that the steps queue, which does not run yet; NULL: the device could not record it, and
+ * nothing has run. */
 static void *record(const proa_device_table *d, proa__segment *s, proa__each_step each)
 {
     if (d->record_begin(d->context) != PROA_OK) return NULL;

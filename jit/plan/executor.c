@@ -1,5 +1,6 @@
 /* Runs programs: finds or makes the plan for the inputs' shapes, binds its handles to memory, and runs kernel
- * after kernel. Once warm, allocates only the outputs. May use core and ops. */
+ * after kernel. Once warm, allocates only the outputs, and, for a forward that saves values in its arena,
+ * that arena. May use core and ops. */
 #include "executor.h"
 
 #include "core/blocked.h"

@@ -31,7 +31,7 @@ struct proa_executor {
     char *key; /* scratch */
     size_t key_bytes, key_capacity;
     proa__inputs fed;      /* of this run */
-    proa_tensor **inputs;  /* contiguous */
+    proa_tensor **inputs;  /* contiguous, or strided if an op takes that */
     proa_tensor **outputs; /* handed out in this run; NULL: not yet */
     proa__segment **path;  /* segments of this run */
     int32_t n_path, path_capacity;

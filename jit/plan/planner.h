@@ -1,5 +1,5 @@
-/* Shared by the files that plan one segment: plan.c, buffer_assignment.c, view.c, constant_shapes.c and
- * layout.c. May use core and ops. */
+/* Shared by the files that plan one segment: plan.c, buffer_assignment.c, view.c, constant_shapes.c, layout.c
+ * and overlap.c. May use core and ops. */
 #ifndef PROA_JIT_PLAN_PLANNER_H
 #define PROA_JIT_PLAN_PLANNER_H
 
@@ -20,7 +20,8 @@ typedef struct proa__planner {
     bool unblocked;     /* a persistable was made row-major: the segment is planned again */
 } proa__planner;
 
-/* The buffer of all persistables: never packed, never freed. */
+/* The buffer of all persistables and constants of plans: the memory planner never places it, and it is never
+ * freed. */
 extern proa__buffer proa__fixed_place;
 
 proa__buffer *proa__plan_buffer(proa__planner *p, proa__assign_buffers place, int32_t index, int64_t bytes,

@@ -1,5 +1,5 @@
-/* Portable kernels of clipping by norm. Squares are summed in double over fixed chunks, and the chunks' sums
- * are added in order, so that results do not depend on the thread count. May use core, kernels and ops. */
+/* CPU kernels of clipping by norm. Squares are summed in double over fixed chunks, and the chunks' sums are
+ * added in order, so that results do not depend on the thread count. May use core, kernels and ops. */
 #include "impl/clip.h"
 
 #include "kernels/rowwise.h"

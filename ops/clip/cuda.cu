@@ -46,7 +46,7 @@ static proa_status add_squares(cuda_context *c, const proa_tensors *xs, char *to
     return status;
 }
 
-/* Multiplies the entries of list 1 by max / max(norm, max) and writes them to list 0, which may be the
+/* Multiplies the entries of list 0 by max / max(norm, max) and writes them to list 1, which may be the
  * same. */
 template <class X>
 __global__ void clip_norm_kernel(cuda_list<2> l, const char *squared, proa_dtype squared_dtype, double max)

@@ -1,5 +1,5 @@
-/* Helpers that the collectives share: the process group of a call, and copies of operands in host memory, the
- * only memory that process groups read and write. May use core and kernels. */
+/* Helpers that the collectives share: the process group of a call, and copies of operands in host memory, for
+ * calls that the ranks' devices do not make between themselves. May use core and kernels. */
 #ifndef PROA_OPS_COLLECTIVE_GROUP_H
 #define PROA_OPS_COLLECTIVE_GROUP_H
 

@@ -1,5 +1,5 @@
-/* Functions of Paddle 1.x as compositions of ops: normalization, similarity, recurrent cells. May use
- * public ops and proa/wire.h. */
+/* Functions of Paddle 1.x as compositions of ops: activations, normalization, padding and rearrangement,
+ * products, recurrent cells, spectral norm. May use public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
 #include "impl/elementwise.h"
 #include "impl/matmul.h"

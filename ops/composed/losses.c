@@ -1,4 +1,4 @@
-/* Losses of Paddle 1.x as compositions of ops. May use public ops and proa/wire.h. */
+/* Losses of Paddle 1.x, and cosine similarity, as compositions of ops. May use public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"

@@ -1,5 +1,6 @@
-/* List of the convolution algorithms in order of preference, and the choice among them for one problem. May
- * use core and kernels; everything is static and compiled for the CPU level of the file that includes it. */
+/* List of the convolution algorithms in order of preference, and the check by which a kernel accepts or
+ * declines a problem; the first kernel that accepts runs. May use core and kernels; everything is static and
+ * compiled for the CPU level of the file that includes it. */
 #ifndef PROA_OPS_CONV_ALGORITHMS_H
 #define PROA_OPS_CONV_ALGORITHMS_H
 
@@ -64,7 +65,8 @@ static const conv_algorithm conv_algorithms[CONV_ALGORITHM_COUNT]
     __attribute__((unused)) = {CONV_ALGORITHMS(CONV_ROW)};
 
 /* The answer of one algorithm of the list to a problem whose sides are set: OK, or declined with a reason.
- * The geometry that params describe is computed once a selection. */
+ * The geometry of `params` is computed once per kernel selection; without params the caller has set what
+ * `supports` reads. */
 CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, conv_problem *p)
 {
     const conv_algorithm *a = &conv_algorithms[id];
@@ -76,7 +78,8 @@ CONV_FN proa_status conv_ask(conv_algorithm_id id, const conv_params *params, co
     return cost < 1 ? PROA_OK : proa__conv_dear(cost);
 }
 
-/* A kernel of an op of two dims that is not fused: its prepare asks the list, then keep(problem, state). */
+/* A kernel of an op of two spatial dims that is not fused: its prepare asks whether its own entry of the list
+ * accepts the problem, then calls keep(problem, state). */
 #define CONV_KERNEL(kernel, op, x_side, w_side, y_side, keep, release, format)    \
     static proa_status kernel##_prepare(const void *args, void **state)           \
     {                                                                             \

@@ -203,7 +203,8 @@ CONV_FN const char *conv_strided(const conv_problem *p)
 }
 
 /* Cost relative to later algorithms, which rearrange the filter in each call: the more columns share that,
- * the less it matters. Strided 1×1 filters, which leave out most of the input, gain nothing by it. */
+ * the less it matters. For strided 1×1 filters, which leave out most of the input, only full vectors
+ * count. */
 CONV_FN double conv_strided_cost(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;
@@ -263,7 +264,7 @@ CONV_FN const char *conv_by_onednn(const conv_problem *p)
     return p->plain ? NULL : "the epilogue broadcasts";
 }
 
-/* The portable kernel's vectors of pixels beat vectors of channels that few output channels do not fill. */
+/* conv_cpu's vectors of pixels beat vectors of channels that few output channels do not fill. */
 CONV_FN double conv_by_onednn_cost(const conv_problem *p)
 {
     return !conv_float32(p) && proa__conv_has_low_output_channels(&p->g) ? 2 : 0;

@@ -1,5 +1,6 @@
-/* Forward, dgrad and wgrad through oneDNN. The primitive chooses its layouts; operands are reordered where
- * the caller's differ. May use core and kernels only. */
+/* Convolutions through oneDNN: forward, dgrad, wgrad, transposed (a dgrad and a bias) and fused with an
+ * epilogue. The primitive chooses its layouts, except for the images of fused channels-last convolutions;
+ * operands are reordered where the caller's differ. May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/conv/algorithms.h"
 #include "ops/conv/onednn_layout.h"

@@ -1,7 +1,7 @@
 /* Winograd convolutions with the transforms of winograd_transforms.h: chunks of tiles are transformed,
- * multiplied by the transformed filter, one product a sum of points, and transformed back. Images are
- * channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use core and
- * helpers of ops/. */
+ * multiplied by the transformed filter (one matrix product for each point of a tile), and transformed back.
+ * Images are channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use
+ * core and helpers of ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
 

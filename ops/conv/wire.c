@@ -1,5 +1,6 @@
-/* Convolutions in Paddle's programs: a bias is its own elementwise_add, a 1-D convolution a 2-D one of one
- * row, and a filter for each channel is depthwise_conv2d. May use core and the ops. */
+/* Convolutions in Paddle's programs: a bias is written as elementwise_add, a 1-D convolution as a 2-D one of
+ * one row, and one with a group for each input channel as depthwise_conv2d. A conv2d_grad or conv3d_grad that
+ * is read becomes two ops, one for each gradient. May use core and the ops. */
 #include "ops/conv/geometry.h"
 #include "ops/wire_util.h"
 

@@ -1,5 +1,5 @@
-/* Portable kernels of creation ops: constants, ranges, eye, triangles and their indices. May use core and
- * kernels only. */
+/* Kernels of creation ops: constants, ranges, eye, triangles and their indices. All but tril and triu also
+ * serve devices, by fills or by copies of what the host computes. May use core and kernels only. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/create/range.h"

@@ -81,7 +81,7 @@ PROA_KERNEL(crf_decoding_cpu, crf_decoding)
     return PROA_OK;
 }
 
-/* Every tag that counts is one. */
+/* Checks that all labels within the sequences are in [0, tags). */
 static proa_status check_tags(const char *op, const chains *c, const proa_tensor *label, int64_t tags)
 {
     const int64_t *at = (const int64_t *)(const void *)label->data;

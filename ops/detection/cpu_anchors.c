@@ -1,4 +1,5 @@
-/* Kernels that generate anchor boxes and match boxes with them. May use core only. */
+/* CPU kernels of anchor boxes: generation, overlaps and matching, decoding and clipping; and
+ * polygon_box_transform. May use core only. */
 #include "ops/detection/detection.h"
 
 #include "ops/lod/offsets.h"

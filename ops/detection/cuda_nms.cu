@@ -1,6 +1,7 @@
-/* nms and multiclass_nms on a GPU. Boxes are in descending order of score (multiclass_nms sorts each class);
- * one block decides box after box, its threads comparing the box with those that were kept. The host waits
- * once, for the sizes of the results. */
+/* nms and multiclass_nms on a GPU. Boxes are in descending order of score (multiclass_nms sorts each class).
+ * nms computes as bits which boxes suppress which, then one block decides box after box; multiclass_nms has a
+ * block per class, whose threads compare each box with those that were kept. The host waits once, for the
+ * sizes of the results. */
 #include "devices/cuda/sort.h"
 
 /* Intersection over union; `more` is added to each side length. */

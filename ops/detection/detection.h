@@ -1,5 +1,5 @@
-/* Shape inference that several ops share, and prior_box's aspect ratios, which its CPU kernel reads, too
- * (ratios.h is for GPUs, as well). May use core and ops. Implemented in infer.c and infer_anchors.c. */
+/* Shape inference that several ops share, and prior_box's aspect ratios, for inference and the CPU kernel.
+ * May use core and ops. Implemented in infer.c. */
 #ifndef PROA_OPS_DETECTION_H
 #define PROA_OPS_DETECTION_H
 

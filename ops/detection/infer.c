@@ -1,4 +1,4 @@
-/* Shapes of the detection ops. May use core and ops. */
+/* Shapes of yolo_box, prior_box, box_coder and non-maximum suppression. May use core and ops. */
 #include "ops/detection/detection.h"
 
 #include "ops/ints.h"

@@ -1,4 +1,4 @@
-/* Shapes of anchors and of matching. May use core, kernels and ops. */
+/* Shapes of the ops that generate, match, clip and decode anchor boxes. May use core, kernels and ops. */
 #include "ops/detection/detection.h"
 
 #include "kernels/rowwise.h"

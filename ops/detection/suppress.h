@@ -8,7 +8,7 @@
 /* A box with its score, for sorting. */
 typedef struct candidate {
     double score;
-    int64_t box;   /* index of the box in its image */
+    int64_t box;   /* index of the box, in the caller's numbering */
     int64_t label; /* its class */
 } candidate;
 

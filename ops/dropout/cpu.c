@@ -1,5 +1,5 @@
-/* Portable kernels of dropout and its backward. The mask is drawn, then applied piece by piece; in the fused
- * gelu + dropout ops each piece first goes through gelu. May use core, kernels and ops. */
+/* CPU kernels of dropout and its backward. The mask is drawn, then applied piece by piece; in the fused gelu
+ * + dropout ops each piece first goes through gelu. May use core, kernels and ops. */
 #include "impl/dropout.h"
 #include "impl/elementwise.h"
 

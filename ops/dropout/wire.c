@@ -58,7 +58,8 @@ proa_status dropout_write(const void *args, proa_wire_writer *w)
     return write_attributes(w, a->p, a->axis, a->training, a->mode, a->seed, a->fix_seed);
 }
 
-/* Paddle's gradient on the CPU takes a mask for as long as d_out, which that of some axes is not. */
+/* Paddle's CPU gradient takes the mask to be as long as d_out, which a mask over some axes is not: written as
+ * a product and a scale. */
 static proa_status write_axis_grad(const proa_dropout_grad_args *a, proa_wire_writer *w)
 {
     bool upscale = a->mode == PROA_DROPOUT_MODE_UPSCALE_IN_TRAIN;

@@ -1,5 +1,5 @@
-/* Ops that may be steps of fused_elementwise: for the op and for the pass that makes it. May use core, and
- * fused_steps.h. */
+/* The test whether an op may be a step of fused_elementwise (a chain of elementwise ops that runs in one pass
+ * over memory), for that op and for the pass that makes it. May use core, and fused_steps.h. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_H
 #define PROA_OPS_ELEMENTWISE_FUSED_H
 

@@ -1,4 +1,5 @@
-/* Reader of the text of an elementwise chain's steps. May use core. */
+/* Parser of the steps of a fused elementwise chain, whose text is like "t0 = add x0 x1; out relu t0". May use
+ * core. */
 #include "core/steps.h"
 
 #include <errno.h>

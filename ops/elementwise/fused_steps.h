@@ -1,4 +1,5 @@
-/* Steps of fused_elementwise, as the library and plug-ins read them. May use the public headers only. */
+/* Limits and arguments of the steps of fused_elementwise (a chain of elementwise ops that runs in one pass
+ * over memory), for the library and device plug-ins. May use the public headers only. */
 #ifndef PROA_OPS_ELEMENTWISE_FUSED_STEPS_H
 #define PROA_OPS_ELEMENTWISE_FUSED_STEPS_H
 

@@ -1,5 +1,5 @@
-/* Shape and dtype inference of elementwise ops: broadcasting, and the ops whose result dtype differs from the
- * input's. May use core and the op headers. */
+/* Shape and dtype inference and argument checks of elementwise ops; implements ops/broadcast.h. May use core
+ * and the op headers. */
 #include "core/internal.h"
 #include "core/run.h"
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
-/* Macros that turn scalar formulas into inner loops and kernels, for gen/formulas.inc. A kernel file
- * defines PROA_FORMULAS_<GROUP> and includes formulas.inc. May use kernels/iterator.h,
+/* Macros by which formulas.inc, generated from the op table, turns scalar formulas into inner loops and
+ * kernels. A kernel file defines PROA_FORMULAS_<GROUP> and includes formulas.inc. May use kernels/iterator.h,
  * kernels/simd_activations.h and formulas.h. */
 #ifndef PROA_OPS_ELEMENTWISE_INNER_LOOPS_H
 #define PROA_OPS_ELEMENTWISE_INNER_LOOPS_H
@@ -74,7 +74,7 @@
     PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_Z_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], z[i]); \
     }
 
-/* `lanes: true`: with AVX-512, float32 loops come from kernels/simd_activations.h. */
+/* `lanes: true` in the op table: with AVX-512, float32 loops come from kernels/simd_activations.h. */
 #if defined(__AVX512F__)
 #define PROA_NONTEMPORAL(op) op##_nontemporal_F32
 /* Whole vectors, then what is left under a mask. */

@@ -1,5 +1,6 @@
-/* Inner loops of scale, clip and pow by a number, whose two numbers attributes or one-element tensors supply.
- * For kernel files (compiled once per CPU level). May use core and kernels only. */
+/* Inner loops of scale, clip and pow by a number, and the one or two numbers that they read, which come from
+ * attributes or one-element tensors. For kernel files (compiled once per CPU level). May use core and kernels
+ * only. */
 #ifndef PROA_OPS_ELEMENTWISE_NUMBERS_H
 #define PROA_OPS_ELEMENTWISE_NUMBERS_H
 

@@ -1,5 +1,6 @@
-/* Shape inference, rules and wire forms of complex, as_complex and as_real, and of isclose, allclose and
- * equal_all. May use core, ops and proa/wire.h. */
+/* Shape inference, views, rules and wire forms of complex, as_complex and as_real, and of isclose, allclose
+ * and equal_all; also the views of real and imag, polygamma's inference, and the reading of increment. May
+ * use core, ops and proa/wire.h. */
 #include "ops/broadcast.h"
 #include "ops/elementwise/rules.h"
 
@@ -27,7 +28,8 @@ proa_status as_complex_infer(const proa_as_complex_args *a, proa_as_complex_meta
     return PROA_OK;
 }
 
-/* A view where each pair is of neighbors. */
+/* Makes `out` a view of x if the two numbers of each pair are adjacent and strides are whole pairs; else the
+ * kernel copies. */
 proa_status as_complex_view(proa_as_complex_args *a, const proa_meta *m)
 {
     const proa_tensor *x = a->x;

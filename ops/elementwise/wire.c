@@ -1,5 +1,6 @@
-/* Elementwise ops whose form in Paddle's programs differs from ours: operands aligned at an axis, negation,
- * clip bounds and conversions. May use core, public ops and proa/wire.h. */
+/* Elementwise ops whose form in Paddle's programs differs from ours: operands aligned at an axis, neg, clip,
+ * cast, assign, square and sum, and ops that broadcast where Paddle's kernels do not. May use core, public
+ * ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/broadcast.h"

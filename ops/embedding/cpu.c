@@ -1,6 +1,6 @@
-/* Portable kernels of embedding and its backward. Backward divides the table's rows among threads; each
- * thread scans all indices in order, so that every row is summed in the order of x, whatever the thread
- * count. May use core, kernels and ops. */
+/* CPU kernels of embedding and its backward. Backward divides the table's rows among threads; each thread
+ * scans all indices in order, so that every row is summed in the order of x, whatever the thread count. May
+ * use core, kernels and ops. */
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"
 #include "impl/embedding.h"

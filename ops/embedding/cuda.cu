@@ -1,5 +1,5 @@
-/* Embedding on a GPU: rows are copied 16 bytes at a time. Backward sorts the indices stably and adds each
- * row's terms in the order of x. */
+/* Embedding on a GPU: rows are copied in units of up to 16 bytes. Backward sorts the indices stably and adds
+ * each row's terms in the order of x. */
 #include "ops/index/cuda/index.h"
 
 /* Row indices, checked as they are read. */

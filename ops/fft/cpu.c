@@ -83,8 +83,9 @@ static int fft_factors(int64_t n, int *radix)
     return count;
 }
 
-/* Signals that are transformed together: as many as a vector has lanes, unless the panel outgrows half of
- * an L2 cache of 1 MiB; one, if they are rows. */
+/* Lines that are transformed together: a vector of them if they are contiguous, two vectors if they are
+ * strided; fewer where the panel would outgrow half of an L2 cache of 1 MiB, down to one contiguous line or
+ * eight strided ones. */
 static int64_t fft_lanes(int64_t n, int64_t inner, int64_t all, int item)
 {
     int64_t lanes = inner > 1 ? 128 / item : 64 / item;

@@ -1,5 +1,5 @@
-/* Shape inference and rules of the ops that gather by index: checks dtypes and shapes; kernels check that
- * indices are in range. */
+/* Shape inference and rules of the ops that gather by index, and of those that select or fill by mask.
+ * Inference checks dtypes and shapes; kernels check that indices are in range. */
 #include "core/error.h"
 #include "ops/ints.h"
 #include "ops/shape/slice.h"

@@ -1,4 +1,4 @@
-/* Checks that the index ops share. May use core. */
+/* Checks and result shapes that the index ops share. May use core. */
 #ifndef PROA_OPS_INDEX_H
 #define PROA_OPS_INDEX_H
 

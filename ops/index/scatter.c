@@ -166,7 +166,7 @@ proa_status put_along_axis_infer(const proa_put_along_axis_args *a, proa_put_alo
     return PROA_OK;
 }
 
-/* 1 where element `value` of a group is the result, in t's dtype. */
+/* 1 where t equals the result, else 0, in t's dtype. */
 static proa_tensor *is_result(proa_tensor *t, proa_tensor *result)
 {
     return proa_cast(proa_equal(t, result), (proa_dtype)t->dtype);
@@ -192,7 +192,8 @@ static proa_tensor *taken(const proa_put_along_axis_args *a, proa_tensor *t)
     return proa_take_along_axis(t, a->indices, a->axis, .no_broadcast = !a->broadcast);
 }
 
-/* Products and means share d_out by the quotient rule; extrema give it to all that equal the result. */
+/* Of products: d_out · out divided by the operand; of means: d_out divided by the number of elements; of
+ * extrema: d_out for all that equal the result. */
 proa_status put_along_axis_vjp(const proa_put_along_axis_args *a, proa_put_along_axis_grads *g)
 {
     proa_tensor *d = g->d_out, *count;

@@ -1,4 +1,5 @@
-/* Index ops whose form in Paddle's programs differs from ours. May use core and ops. */
+/* gather, take_along_axis, put_along_axis, set_value, masked_fill, index_fill and unique in Paddle's
+ * programs, whose forms differ from ours. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 #include "impl/elementwise.h"

@@ -1,5 +1,5 @@
-/* index_put, which Paddle's programs give an index for each axis or a mask for several. May use core and
- * ops. */
+/* index_put in Paddle's programs, which give it a list of tensors: an index per axis, or a mask over several
+ * axes. Ours takes one tensor of points or one mask. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 #include "impl/elementwise.h"

@@ -1,5 +1,6 @@
-/* Products of rows of unsigned bytes with packed signed bytes, summed in 32 bits: by VNNI where the CPU has
- * it, otherwise in 16 bits. For kernel files; needs only the intrinsics. */
+/* Products of rows of unsigned bytes with packed signed bytes, summed exactly in 32 bits: by AVX-512 VNNI
+ * where the CPU has it, else by AVX2 over bytes widened to 16 bits, else in plain C. For kernel files; needs
+ * only the intrinsics. */
 #ifndef PROA_OPS_INT8_DOT_BYTES_H
 #define PROA_OPS_INT8_DOT_BYTES_H
 

@@ -1,4 +1,5 @@
-/* Shapes and dtypes of INT8 ops. May use core only. */
+/* Shape inference and argument checks of the INT8 ops other than rnn_int8 (infer_rnn.c). May use core
+ * only. */
 #include "ops/conv/geometry.h"
 #include "ops/ints.h"
 #include "ops/matmul/product.h"

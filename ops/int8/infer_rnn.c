@@ -1,4 +1,4 @@
-/* Shapes of recurrent networks with INT8 weights. May use core only. */
+/* Shape inference and argument checks of rnn_int8 (LSTM and GRU with INT8 weights). May use core only. */
 #include "ops/rnn/rnn.h"
 #include "impl/int8.h"
 

@@ -1,5 +1,6 @@
-/* INT8 products through oneDNN. Bias, residual, activation and rounding are post-ops of the primitive;
- * weights are packed once. May use core and kernels only. */
+/* Convolutions, transposed convolutions, linear layers and matrix products of 8-bit integers through oneDNN,
+ * whose primitive also adds bias and residual, applies the activation and rounds; weights are packed once.
+ * May use core and kernels only. */
 #include "kernels/onednn.h"
 #include "ops/conv/onednn_layout.h"
 #include "ops/matmul/onednn_product.h"
@@ -44,8 +45,7 @@ static bool add_channels(proa__dnnl_build *b, int index, int ndim, int64_t n)
     return proa__dnnl_add(b, index, false, proa__dnnl_md(ndim, dims + 2 - ndim, NULL, PROA_F32));
 }
 
-/* Descriptors' sizes of source, weights and destination, and of which of them the primitive may choose the
- * layout. */
+/* Sizes and strides of the source, weights or destination. any: the primitive may choose its layout. */
 typedef struct operand {
     int n;
     const int64_t *dims, *strides;

@@ -1,5 +1,5 @@
-/* Source of a constant that a kernel has repacked: tells whether the packed form is still that of a tensor.
- * May use core; for kernel files. */
+/* Remembers the tensor (storage, address and version) from which a kernel has packed a constant, and tells
+ * whether the packed form is still that tensor's. May use core; for kernel files. */
 #ifndef PROA_OPS_INT8_SOURCE_H
 #define PROA_OPS_INT8_SOURCE_H
 

@@ -1,4 +1,4 @@
-/* Dense matrices for the portable kernels: row-major, one matrix at a time, threads share the batch. All
+/* Dense matrices for the CPU kernels: row-major, one matrix at a time, threads share the batch. All
  * arithmetic is in double or complex double, so that float32 results are accurate to rounding. For kernel
  * files (compiled once per CPU level); everything is static. May use core only. */
 #ifndef PROA_OPS_LINALG_DENSE_H

@@ -1,7 +1,7 @@
 /* Factorizations through OpenBLAS's LAPACK, in the matrices' own precision; a row-major matrix is passed as
- * its column-major transpose. Batches of small matrices are spread over threads; a large matrix uses all
- * threads, so its rounding depends on their number, and FLAGS_deterministic excludes this kernel. May use
- * core and kernels only. */
+ * the column-major transpose that it is, or transposed first where the result depends on it. Batches of small
+ * matrices are spread over threads; a large matrix uses all threads, so its rounding depends on their number,
+ * unless FLAGS_deterministic gives it one thread. May use core and kernels only. */
 #include "core/args_visit.h"
 #include "kernels/blas.h"
 #include "ops/linalg/linalg.h"
@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* Rows and columns below which the portable kernels, which start faster, are used: of factors, and of
+/* Rows and columns below which our own CPU kernels, which start faster, are used: of factors, and of
  * spectra. */
 enum { SMALL = 32, SMALL_SPECTRUM = 1 };
 

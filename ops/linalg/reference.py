@@ -177,7 +177,7 @@ def eigh_invariants(outs, lib):
 
 
 def eig_invariants(outs, lib):
-    """In the order of the eigenvalues for arrays; tensors are compared with tensors of the same order."""
+    """Arrays are sorted by eigenvalue; tensors are compared with tensors in the same order, and keep it."""
     if lib is np:
         order = np.lexsort((outs[0].imag.round(3), outs[0].real.round(3)), axis=-1) if outs[0].size else \
             np.zeros(outs[0].shape, int)

@@ -26,7 +26,7 @@ static inline __attribute__((unused)) proa_status offsets_of(const char *op, con
                          "do not begin at 0 and rise; expected where each sequence begins and the last ends");
 }
 
-/* Bytes of one row of a tensor of `rows` rows. */
+/* Bytes of one row (an entry along axis 0) of t. */
 static inline __attribute__((unused)) size_t row_bytes(const proa_tensor *t)
 {
     size_t bytes = proa_dtype_size((proa_dtype)t->dtype);

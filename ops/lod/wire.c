@@ -1,4 +1,5 @@
-/* Sequence ops whose form in Paddle's programs differs from ours. Uses proa/wire.h, proa/ops.h. */
+/* row_conv of Paddle's programs, read as a sum of shifted products or, for LoD sequences, as a sequence_conv.
+ * Uses proa/wire.h, proa/ops.h. */
 #include "ops/wire_util.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"
@@ -20,7 +21,7 @@ static proa_tensor *steps_ahead(proa_tensor *x, proa_tensor *filter, int64_t k)
     return total;
 }
 
-/* Of sequences it is a sequence_conv that leaves columns apart. */
+/* For LoD sequences: a sequence_conv with a diagonal filter, which keeps columns apart. */
 proa_status row_conv_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *filter = proa_wire_input(r, "Filter");

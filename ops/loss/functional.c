@@ -95,8 +95,8 @@ static proa_tensor *smoothed(proa_tensor *logits, proa_tensor *label, int64_t ax
     return proa_scale(label, .scale = PROA_SCALAR(1 - epsilon), .bias = uniform);
 }
 
-/* One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may
- * overflow. */
+/* One loss per row. class_cross_entropy serves eager float32 and float64 only: programs keep Paddle's op, and
+ * in half types a sum of exponentials may overflow. */
 static proa_tensor *losses(proa_tensor *logits, proa_tensor *label, bool soft, int64_t axis, int64_t ignore,
                            const proa_cross_entropy_opts *o)
 {

@@ -1,4 +1,5 @@
-/* Shape inference of the losses. May use core, kernels and the generated op headers. */
+/* Shape inference of the losses, of label_smooth and accuracy. May use core, kernels and the generated op
+ * headers. */
 #include "core/error.h"
 #include "impl/loss.h"
 

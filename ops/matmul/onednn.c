@@ -1,8 +1,9 @@
 /* Matrix products through oneDNN's matmul primitive: float32, bfloat16 and float16 where the CPU has them,
- * operands read in place through their strides. May use core and kernels only. */
+ * operands read in place through their strides, but a constant weight of linear_fused packed once. May use
+ * core and kernels only. */
 #include "ops/matmul/onednn_product.h"
 
-/* Below these many multiply-adds the smaller fixed cost of OpenBLAS and of the portable kernel wins. */
+/* Below these many multiply-adds the smaller fixed cost of OpenBLAS and of the kernels in cpu/ wins. */
 #define SMALL_WORK_F32 200000.0
 #define SMALL_WORK_HALF 4096.0
 

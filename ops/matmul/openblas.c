@@ -1,14 +1,14 @@
-/* Matrix products through OpenBLAS: float32, float64 and complex; operands whose rows or columns are
- * contiguous are read in place. Not used on CPUs that OpenBLAS does not know. The product is cut into tiles
- * by size alone, each one single-threaded library call, so that results do not depend on the number of
- * threads. May use core and kernels only. */
+/* Matrix products through OpenBLAS: float32, float64 and complex, where rows or columns of both operands are
+ * contiguous, which are read in place. Not used on x86-64 CPUs without AVX2 or unknown to OpenBLAS. The
+ * product is cut into tiles by size alone, each one single-threaded library call, so that results do not
+ * depend on the number of threads. May use core and kernels only. */
 #include "kernels/blas.h"
 #include "ops/matmul/product.h"
 
 #include <limits.h>
 #include <strings.h>
 
-/* Below this many multiply-adds the portable kernel's smaller fixed cost wins. */
+/* Below this many multiply-adds the smaller fixed cost of the kernels in cpu/ wins. */
 #define SMALL_WORK 1000.0
 
 /* Leading dimension of an operand that BLAS can read, 0 if it cannot; *transposed says how. */

@@ -1,5 +1,6 @@
 /* Geometry of every normalization: a row is all elements that share a mean and a deviation; it is a set of
- * equal contiguous segments, each with its index into scale and shift. May use core only. */
+ * contiguous segments of one length, with one weight and bias for a row, for each segment or for each
+ * element. May use core only. */
 #ifndef PROA_OPS_NORM_NORM_H
 #define PROA_OPS_NORM_NORM_H
 

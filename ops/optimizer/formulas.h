@@ -1,6 +1,7 @@
 /* Update formulas of the optimizers for one element, shared by CPU and GPU kernels: p is the parameter, g the
  * gradient, then come the states; k holds the numbers of the step. Included with T, the computing type, and
- * FN(name), the name for it; STEP_FORMULA qualifies the functions, STEP_ROOT is the square root in T. */
+ * FN(name), which forms a name for that type; STEP_FORMULA qualifies the functions, STEP_ROOT is the square
+ * root in T. */
 
 typedef struct FN(step_numbers) {
     T at[6];   /* as each formula says */

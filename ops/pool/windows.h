@@ -1,5 +1,5 @@
-/* Window arithmetic of pooling, shared by shape inference and the kernels of every device. Uses the table's
- * enums. */
+/* Window arithmetic of pooling, shared by shape inference and the kernels of every device. Uses the op
+ * table's enums. */
 #ifndef PROA_OPS_POOL_WINDOWS_H
 #define PROA_OPS_POOL_WINDOWS_H
 

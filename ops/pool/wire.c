@@ -1,5 +1,6 @@
-/* Pooling in Paddle's programs: one wire op whose strides must be spelled out, global pooling, and 1-D
- * pooling as a 2-D one of one row. May use core and the ops. */
+/* Pooling in Paddle's programs: pool2d and pool3d with explicit strides; adaptive max pooling, written as
+ * max_pool2d_with_index or its 3-D form; global pooling, read as adaptive; and 1-D pooling as a 2-D one of
+ * one row. May use core and the ops. */
 #include "ops/pool/geometry.h"
 #include "ops/wire_util.h"
 

@@ -1,5 +1,6 @@
-/* CPU kernels of cross and kron, computed in int64, double or complex double whatever the dtype; elements are
- * converted to and from those types. May use core, kernels and ops headers. */
+/* CPU kernels of cross, kron and its gradient, and renorm, computed in int64, double or complex double
+ * whatever the dtype; elements are converted to and from those types. May use core, kernels and ops
+ * headers. */
 #include "ops/products/products.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"

@@ -1,4 +1,5 @@
-/* Simulated quantization on the CPU. Compiled once per CPU level; static functions and the kernels only. */
+/* CPU kernels of simulated quantization: Paddle's fake_quantize and fake_dequantize ops, quantize_linear and
+ * dequantize_linear. Compiled once per CPU level; static functions and the kernels only. */
 #include "kernels/iterator.h"
 #include "kernels/rowwise.h"
 #include "ops/quantize/quantize.h"
@@ -6,7 +7,7 @@
 
 #include <math.h>
 
-/* x → out by scales that go around an axis; `range` is n. */
+/* x → out, with one scale for each index of an axis; range: the largest integer (quantize_range). */
 typedef struct job {
     const char *x;
     char *out, *scale;
@@ -121,7 +122,6 @@ static void move_average(const proa_tensor *x, const average *m)
 #define AVERAGE(read) \
     (&(average){read, a->in_accum, a->in_state, a->out_scale, a->out_accum, a->out_state, a->moving_rate})
 
-/* Puts max |x| into the window; the scale is the largest of it. */
 /* The largest of the first n numbers. Not inlined: GCC 12 for arm64 ends in an internal error there. */
 static __attribute__((noinline)) double largest_of(proa_dtype d, const char *numbers, int64_t n)
 {
@@ -133,6 +133,7 @@ static __attribute__((noinline)) double largest_of(proa_dtype d, const char *num
     return most;
 }
 
+/* Puts max |x| into the window; the scale is the largest number of the window. */
 static void move_window(const proa_fake_quantize_range_abs_max_args *a)
 {
     proa_dtype d = (proa_dtype)a->x->dtype;
@@ -248,7 +249,7 @@ static proa_status dequantize(const proa_tensor *x, proa_tensor *out, const proa
         for (int64_t c = 0; c < scale->numel; c++) rows_set(d, own, c, rows_get(d, scale->data, c) * factor);
         j.scale = own;
     }
-    if (x->dtype != out->dtype) { /* converted in place of the output, and scaled there */
+    if (x->dtype != out->dtype) { /* converted into the output, and scaled there */
         proa__convert(d, out->data, (proa_dtype)x->dtype, x->data, x->numel);
         j.x = out->data;
     }

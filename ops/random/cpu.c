@@ -1,5 +1,5 @@
-/* Portable kernels of random creation. Element i uses the same bits of the same Philox block, counted from
- * the op's reservation in the stream, whatever the number of threads. May use core, kernels and elementwise
+/* CPU kernels of random creation. Element i uses the same bits of the same Philox block, counted from the
+ * op's reservation in the stream, whatever the number of threads. May use core, kernels and elementwise
  * formulas. */
 #include "core/copy.h"
 #include "ops/elementwise/formulas.h"

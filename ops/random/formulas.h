@@ -1,5 +1,6 @@
-/* Conversions of one 128-bit Philox block to random numbers, shared by CPU and GPU kernels: a block gives
- * four floats or two doubles; float16 and bfloat16 are rounded floats. May use core/philox.h. */
+/* Conversions of 128-bit Philox blocks to random numbers, shared by CPU and GPU kernels: a block gives four
+ * floats or two doubles, and a Poisson number has 16 blocks; float16 and bfloat16 are rounded floats. May use
+ * core/philox.h. */
 #ifndef PROA_OPS_RANDOM_FORMULAS_H
 #define PROA_OPS_RANDOM_FORMULAS_H
 
@@ -51,7 +52,7 @@ PROA__BOTH void random_normal_doubles(random_numbers j, uint64_t block, double *
     for (int i = 0; i < 2; i++) two[i] = j.a + j.b * two[i];
 }
 
-/* Φ⁻¹ by bisection-free Newton steps on erfc from a logistic first guess: u in (0, 1). */
+/* Φ⁻¹ by Halley's iteration on erfc from a logistic first guess: u in (0, 1). */
 PROA__BOTH double random_normal_quantile(double u)
 {
     double x = log(u / (1 - u)) / 1.702;

@@ -1,4 +1,5 @@
-/* Shapes and dtypes of random creation, and its (empty) gradients. May use core and the op headers. */
+/* Shapes and dtypes of random creation, and the zero gradients of the ops that take a tensor. May use core
+ * and the op headers. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/ints.h"

@@ -1,5 +1,5 @@
-/* Shapes and dtypes of reductions, argmax and argmin, and cumulative sums. May use core and the op
- * headers. */
+/* Shapes and dtypes of reductions, argmax and argmin, and cumulative sums and products. May use core and the
+ * op headers. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/ints.h"

@@ -1,4 +1,4 @@
-/* Gradients of reductions and running sums. Public ops only. */
+/* Gradients of reductions and of running sums and products. Public ops only. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/ints.h"

@@ -97,7 +97,8 @@ static inline __attribute__((unused)) float simd_least(const float *x, int64_t n
     return lanes_extreme(x, n, false);
 }
 
-/* The sixteen lanes, folded. Vectors pass by address: by value their place depends on the CPU level. */
+/* The sixteen lanes, folded. Vectors pass by address: the ABI of passing them by value depends on the CPU
+ * level. */
 static inline __attribute__((always_inline, unused)) float simd_fold(const f32_lanes *lanes,
                                                                      void (*fold)(f32_lanes *,
                                                                                   const f32_lanes *))
@@ -114,7 +115,7 @@ static inline __attribute__((always_inline, unused)) float simd_fold(const f32_l
     return v[0];
 }
 
-/* Loads stay in the order written: hardware that fetches ahead follows addresses that rise. */
+/* Loads stay in the order written: hardware prefetchers follow rising addresses. */
 #define LANES_ORDER __asm__ volatile("" ::: "memory")
 
 /* v: eight vectors `step` elements apart, folded. */

@@ -1,5 +1,5 @@
-/* Reductions in Paddle's programs: the attributes dim, keep_dim and reduce_all. May use core, public ops and
- * proa/wire.h. */
+/* Reductions in Paddle's programs (attributes dim, keep_dim and reduce_all), argmax, argmin and cumsum, and
+ * variance, which is written as a composition. May use core, public ops and proa/wire.h. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/reduce/axes.h"

@@ -1,4 +1,5 @@
-/* Shapes and rule of rnn. May use core and public ops. */
+/* Shape inference and argument checks of rnn and rnn_grad, and the gradient rule of rnn. May use core and
+ * public ops. */
 #include "rnn.h"
 
 static proa_status bad(const char *op, const char *argument, int64_t index, const proa_tensor *got,

@@ -1,5 +1,5 @@
-/* Fills in a recurrent network's sizes (sizes.h) from its tensors and attributes. Private to ops/rnn; may use
- * core. */
+/* Fills in a recurrent network's sizes (sizes.h) from its tensors and attributes. For ops/rnn and ops/int8;
+ * may use core and kernels. */
 #ifndef PROA_OPS_RNN_H
 #define PROA_OPS_RNN_H
 

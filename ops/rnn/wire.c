@@ -1,5 +1,5 @@
-/* rnn in Paddle's programs: sizes are attributes, and is_test is the opposite of training. May use core,
- * proa/wire.h and public ops. */
+/* rnn and rnn_grad in Paddle's programs: sizes are attributes there, is_test is the opposite of training, and
+ * gradients that did not come are written as zeros. May use core, proa/wire.h and public ops. */
 #include "rnn.h"
 
 #include "ops/wire_util.h"

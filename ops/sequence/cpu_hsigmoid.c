@@ -17,8 +17,9 @@ typedef struct tree {
 
 static const int64_t *ints_of(const proa_tensor *t) { return (const int64_t *)(const void *)t->data; }
 
-/* Node j of row i's path through the tree, and the turn there; false beyond the end of the path. The leaf of
- * class c is number c + classes in a heap whose root is 1; node k of the heap has row k − 1. */
+/* Node j of row i's path through the tree, and the code's bit (`turn`) there; false beyond the path's end.
+ * Without a given path the leaf of class c is number c + classes in a heap whose root is 1; node k of the
+ * heap has row k − 1. */
 static bool step_of(const tree *w, int64_t i, int64_t j, int64_t *node, bool *turn)
 {
     if (!proa__absent(w->table)) {

@@ -1,4 +1,5 @@
-/* Shape inference, views and rules of the diagonal ops. May use core and ops. */
+/* Shape inference, views, rules and Paddle's forms of the diagonal ops; also view_dtype, and the readers of
+ * Paddle's crop, crop_tensor and is_empty. May use core and ops. */
 #include "ops/shape/diagonal.h"
 
 #include "ops/index/index.h"

@@ -1,5 +1,5 @@
-/* Offset and stride of a diagonal, for inference and kernels of this folder. May use core and ops.
- * Implemented in diagonal.c. */
+/* Axes, length and start of a diagonal, and its view, for inference and kernels of this folder. May use core
+ * and ops. Implemented in diagonal.c. */
 #ifndef PROA_OPS_SHAPE_DIAGONAL_H
 #define PROA_OPS_SHAPE_DIAGONAL_H
 

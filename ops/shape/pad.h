@@ -1,4 +1,5 @@
-/* Bounds of pad and pad3d, for inference and kernels. May use ops/ints.h. */
+/* Paddings before and after each axis, read from the arguments of pad and pad3d, for inference and kernels.
+ * May use ops/ints.h. */
 #ifndef PROA_OPS_PAD_H
 #define PROA_OPS_PAD_H
 

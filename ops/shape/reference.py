@@ -48,7 +48,7 @@ def expand_as(x, y):
 
 
 def _cut(shape, axes, starts, ends, strides, decrease_axis):
-    """The index of a slice with Paddle's bounds: an end of -1 with a negative stride is before the start."""
+    """The index of a slice with Paddle's bounds: with a negative stride an end of -1 lies before element 0."""
     index = [np.s_[:]] * len(shape)
     for k, axis in enumerate(axes):
         dim, start, end = shape[axis], starts[k], ends[k]

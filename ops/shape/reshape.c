@@ -1,5 +1,6 @@
-/* Shape inference, views and rules of reshape, squeeze, unsqueeze, flatten and transpose. Paddle's meaning of
- * 0 and −1 in a shape, and its unsqueeze, which inserts one axis after the other, are implemented here. */
+/* Shape inference, views and rules of reshape, squeeze, unsqueeze, flatten and transpose, and the view of
+ * share_data. Paddle's meaning of 0 and −1 in a shape, and its unsqueeze, which inserts one axis after the
+ * other, are implemented here. */
 #include "ops/ints.h"
 #include "impl/shape.h"
 

@@ -4,7 +4,7 @@
 
 #include "impl/shape.h"
 
-/* Step, first and last of one axis; *count stays −1 when the axis or a bound is unknown. */
+/* Start, step and count of one axis; the count stays −1 when the axis or a bound is unknown. */
 static inline proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, proa_cut *c)
 {
     int axis = c->axes[i];
@@ -188,7 +188,8 @@ proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *s
     return PROA_OK;
 }
 
-/* Checks that every place lies in a row-major tensor of numel elements (−1: unknown). */
+/* Checks that shape, strides and offset reach only elements of a row-major tensor of numel elements (−1:
+ * unknown). */
 static proa_status check_places(const char *who, int64_t numel, const proa_ints *shape,
                                 const proa_ints *stride, int64_t offset, int dtype, proa_meta *m)
 {

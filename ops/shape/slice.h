@@ -1,5 +1,5 @@
-/* Range of each axis that a slice takes, shared by slice, strided_slice, set_value and their kernels. May use
- * core and ops/ints.h. */
+/* Range of each axis that a slice takes (slice, strided_slice, set_value and their kernels), and checks of
+ * dims and broadcasting that other ops share. May use core and ops/ints.h. */
 #ifndef PROA_OPS_SLICE_H
 #define PROA_OPS_SLICE_H
 

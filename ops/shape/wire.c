@@ -1,5 +1,6 @@
-/* Shape ops whose form in Paddle's programs differs from ours: axes supplied by tensors, hint flags, forms of
- * older programs. May use core and ops. */
+/* Reads and writes shape ops whose form in Paddle's programs differs from ours: axes, bounds, sections and
+ * depths given by tensors, infer_flags (on which axes a slice's bounds are numbers), op types of older
+ * programs, and set_strided, written as a scatter. May use core and ops. */
 #include "ops/ints.h"
 #include "ops/wire_util.h"
 #include "impl/shape.h"
@@ -268,7 +269,7 @@ static proa_tensor *reshaped(proa_wire_writer *w, proa_tensor *x, int64_t numel)
     return flat;
 }
 
-/* The flat numbers of the places that set_strided writes, as a constant of the program. */
+/* The flat indices of the elements that set_strided writes, as a constant of the program. */
 static proa_tensor *place_numbers(proa_wire_writer *w, const proa_set_strided_args *a, int64_t count)
 {
     size_t bytes;

@@ -1,5 +1,5 @@
-/* Portable kernels of softmax, log_softmax and their backward ops: one row at a time when the axis is the
- * last, otherwise blocks of neighboring columns. May use core, kernels and ops. */
+/* CPU kernels of softmax, log_softmax and their backward ops: one row at a time when the axis is the last,
+ * otherwise blocks of neighboring columns. May use core, kernels and ops. */
 #include "impl/softmax.h"
 
 #include "kernels/nontemporal.h"

@@ -1,5 +1,6 @@
 /* sort, argsort, topk, kthvalue, mode and searchsorted on a GPU. Lines are converted to integer keys and
- * sorted (devices/cuda/sort.h); topk of few elements out of long lines is a radix select instead. */
+ * sorted (devices/cuda/sort.h); topk and kthvalue of few elements out of long lines are a radix select
+ * instead. */
 #include "devices/cuda/sort.h"
 
 /* x as [outer][length][inner]; lines run along the middle. */

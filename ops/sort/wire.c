@@ -1,4 +1,5 @@
-/* Sorting ops whose form in Paddle's programs differs from ours. May use core and ops. */
+/* argsort and topk in Paddle's programs: argsort also gives the values, and topk's k may be a tensor. May use
+ * core and ops. */
 #include "ops/ints.h"
 #include "impl/sort.h"
 

@@ -1,6 +1,7 @@
-/* Source positions and weights of interpolation, in float32 arithmetic equal to Paddle's bit for bit. Not in
- * a cpu*.c file, where the compiler may contract products and sums to fused multiply-adds, which round
- * differently. May use core, kernels and ops. */
+/* Source positions and weights of interpolation, and resampling of integer images, in float32 arithmetic
+ * equal to Paddle's bit for bit (double for cubic taps of float64 images). Not in cpu/, where the compiler
+ * may contract products and sums to fused multiply-adds, which round differently. May use core, kernels and
+ * ops. */
 #include "ops/vision/interpolate.h"
 
 #include "kernels/rowwise.h"

@@ -61,7 +61,7 @@ def _apply(x, matrices, first):
 
 def _mix_bytes(x, axes, first, align_corners, align_mode):
     """As Paddle: float32, each tap times its weights from the first axis on; images are summed along height, then
-    width, volumes along width, height, depth; cut off."""
+    width, volumes along width, height, depth; fractions are cut off."""
     ranks, taps = range(len(axes)), []
     for n, out, step in axes:
         at = [_place(i, n, step, align_corners, align_mode) for i in range(out)]

@@ -1,5 +1,5 @@
-/* Gradients of the image ops. Resampling, shuffling and windows are linear: each gradient is an op that
- * scatters back. May use public ops. */
+/* Gradients of the image ops. Those of resampling and of windows are ops that scatter back; those of shuffles
+ * are the inverse shuffles. May use public ops. */
 #include "ops/vision/vision.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"

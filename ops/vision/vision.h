@@ -33,8 +33,8 @@ typedef struct vision_windows {
 
 proa_status proa__windows(const char *who, const proa_ints lists[4], const int64_t in[2], vision_windows *w);
 
-/* Splits temporal_shift's channels: floor(C · ratio) are shifted one way, as many the other way, the rest not
- * at all. */
+/* Splits temporal_shift's channels: [0, *back) are shifted one way, [*back, *ahead) the other way, the rest
+ * not at all. *back is floor(C · ratio), *ahead floor(2 · C · ratio). */
 static inline void vision_shift_channels(int64_t channels, double ratio, int64_t *back, int64_t *ahead)
 {
     *back = (int64_t)((float)channels * (float)ratio);

@@ -1,5 +1,5 @@
-/* Converts Python values to fields of ops' args structs and back, by the field descriptors of the op
- * table. */
+/* Converts Python values, and the defaults that the op table gives as text, to fields of ops' args structs by
+ * their field descriptors. */
 #include "ext.h"
 
 #include <proa/program.h>

@@ -92,8 +92,8 @@ static PyObject *dim_power(PyObject *a, PyObject *b, PyObject *modulo)
     return both(a, b, raised);
 }
 
-/* Comparisons of Dims. Decided here: with negative numbers, and of one axis with itself; others build an
- * op. */
+/* Comparisons of Dims. Decided here: with negative numbers, >= 0 and < 0, and of one axis with itself; others
+ * build an op. */
 static PyObject *dim_compare(PyObject *a, PyObject *b, int how)
 {
     const py_dim *x = (py_dim *)a, *y = (py_dim *)b;

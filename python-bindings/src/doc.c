@@ -1,5 +1,5 @@
-/* Generates the docstrings of ops' callables: the op table's description, then parameters and results with
- * kinds, dtypes and defaults from the field descriptors. Uses ext.h. */
+/* Generates the docstrings of ops' callables: the op table's description, then the parameters with their
+ * kinds (the first input with its dtypes) and whether they are optional, then the results. Uses ext.h. */
 #include "ext.h"
 
 #define WIDTH 96 /* columns of a line */

@@ -181,7 +181,8 @@ PyObject *py_raise_callback(void);
 
 /* ---- the module ------------------------------------------------------------------------ */
 
-/* Adds one callable an op, and api(). Sets `Tensor` methods of the table. */
+/* py_ready_ops readies the callables' type; py_add_ops makes a callable for each entry and sets those that
+ * are methods of Tensor or functions of the module. */
 bool py_ready_ops(void);
 bool py_add_ops(PyObject *module);
 bool py_make_tensor_type(PyObject *module);
@@ -195,7 +196,7 @@ extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
 extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_dist_functions[];     /* several processes (dist.c) */
-extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, jobs on paper (plan.c) */
+extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, simulated jobs (plan.c) */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_profile_functions[];  /* profile_start, … */

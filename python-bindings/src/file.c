@@ -1,4 +1,5 @@
-/* _core.FileWriter: the atomic file writer (proa_writer) as a Python file for writing. Uses ext.h. */
+/* _core.FileWriter: the atomic file writer (proa_writer) as a Python object with write, commit and abort; a
+ * with block commits, or aborts if it raises. Uses ext.h. */
 #include "ext.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Python classes over the configs, predictors and handles of proa/inference.h, with a method for each
- * function. Uses ext.h. */
+/* Python classes over the configs, predictors and handles of proa/inference.h, with the methods that
+ * paddle.inference (proa/inference/) is made of. Uses ext.h. */
 #include "ext.h"
 
 #include <proa/inference.h>

@@ -1,6 +1,7 @@
 /* Python's operators on tensors. Of two tensors, floating and complex dtypes promote, otherwise y is cast to
  * x's dtype; a Python number is cast to the tensor's dtype, except that an integer tensor with a float gives
- * float32. Uses ext.h. */
+ * float32, and a real one with a complex number a complex dtype. Quotients of integers are float32. Uses
+ * ext.h. */
 #include "ext.h"
 
 typedef proa_tensor *(*binary_fn)(proa_tensor *x, proa_tensor *y);
@@ -102,7 +103,8 @@ static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y)
 static proa_tensor *remainder_of(proa_tensor *x, proa_tensor *y) { return proa_remainder(x, follow(x, y)); }
 static proa_tensor *power(proa_tensor *x, proa_tensor *y) { return proa_elementwise_pow(x, follow(x, y)); }
 
-/* x·scale + bias in one op, for a number b. 1: done; 0: b is no number; −1: exception. */
+/* x·scale + bias in one op, where one operand is a Python number. 1: done; 0: it is none, or an int that
+ * doubles would make inexact; −1: exception. */
 static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
 {
     bool mine = py_is_tensor(a);

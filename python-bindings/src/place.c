@@ -326,7 +326,7 @@ static PyObject *device_property(PyObject *module, PyObject *args)
     return PyLong_FromLongLong(value);
 }
 
-/* Names of the ops that a device has kernels of its own for. */
+/* Names of the ops that run on a device: it has a kernel for them, or the CPU's kernel runs anywhere. */
 static PyObject *device_kernels(PyObject *module, PyObject *arg)
 {
     (void)module;

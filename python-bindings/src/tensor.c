@@ -1,4 +1,5 @@
-/* The class Tensor: attributes, conversions, and the methods that are not ops. Uses ext.h. */
+/* The class Tensor: attributes, conversions, and the methods that are not ops. Also raises Proa's errors as
+ * Python exceptions. Uses ext.h. */
 #include "ext.h"
 
 #include "core/device.h"

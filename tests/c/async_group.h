@@ -1,6 +1,6 @@
-/* A group of two ranks that hold the same, without a second rank: an asynchronous call is made when it is
- * waited for. Until then its memory is filled with NaN, which a step that reads it too early would pass on,
- * and a step that writes to it would destroy: the process aborts. */
+/* A fake process group of two ranks with equal data, of which one exists: an asynchronous call is executed
+ * when it is waited for. Until then its memory is filled with NaN, which a step that reads it too early
+ * passes on; if a step has written to it, the process aborts. */
 #ifndef PROA_TESTS_ASYNC_GROUP_H
 #define PROA_TESTS_ASYNC_GROUP_H
 

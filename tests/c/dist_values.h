@@ -1,4 +1,5 @@
-/* Values that ranks reduce, small integers, and what comes out; and bytes that ranks move. */
+/* Test data of collectives: small integers that ranks reduce, the expected results, and bytes that ranks
+ * exchange. */
 #ifndef PROA_TESTS_DIST_VALUES_H
 #define PROA_TESTS_DIST_VALUES_H
 

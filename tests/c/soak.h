@@ -20,7 +20,7 @@ static inline bool soak_is_long(void) { return getenv("PROA_TEST_SOAK") != NULL;
         proa_gaussian(PROA_SHAPE(4, SOAK_CHANNELS, 3, 3)), proa_gaussian(PROA_SHAPE(4, SOAK_CLASSES)) \
     }
 
-/* Chances of the classes: a convolution, the mean of each map, a product, softmax. */
+/* Class probabilities: a convolution, ReLU, the mean of each feature map, a matrix product, softmax. */
 static inline proa_tensors soak_network(proa_tensors in, void *context)
 {
     proa_tensor **w = context;

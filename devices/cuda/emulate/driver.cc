@@ -1,10 +1,9 @@
-/* The driver table over host memory: "device" memory is one reservation that is opened while a kernel, a
- * copy or a library call runs and closed otherwise, so that the host crashes where it forgets to copy.
- * Fresh memory is filled with NaNs. Streams are rows of work that is done as late as possible on the one that
- * PROA_EMULATE_LATE names, "copies" (the default) or "compute" (the stream that is made first): when the host
- * waits, or another stream for an event; a wait that is missing then shows in the numbers. On the other
- * stream work is done when it is queued. What a GPU refuses while a recording is under way ends the
- * program. */
+/* The driver table over host memory: "device" memory is one reservation that is opened while a kernel, a copy
+ * or a library call runs and closed otherwise, so that the host crashes where it forgets to copy. Fresh
+ * memory is filled with NaNs. A stream is a queue of work. Work is done when it is queued, except on the
+ * stream that PROA_EMULATE_LATE names, "copies" (the default) or "compute" (the stream that is made first):
+ * there it is done as late as possible, when the host waits, or another stream for an event, so that a
+ * missing wait shows in the numbers. What a GPU refuses while a recording is under way ends the program. */
 #include "../driver.h"
 #include "cuda.h"
 

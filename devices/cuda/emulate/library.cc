@@ -1,4 +1,5 @@
-/* Stand-in for CUDA's libraries (library.h): plain loops that take the same arguments. */
+/* Stand-in for cuBLASLt, which computes the matrix products of library.h: plain loops that take the same
+ * arguments. */
 #include "devices/cuda/library.h"
 
 namespace

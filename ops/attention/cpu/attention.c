@@ -1,5 +1,6 @@
-/* Portable attention. A thread's unit of work is (batch, head, block of queries) forward and (batch, key
- * head) backward, so that sums do not depend on the thread count. May use core, kernels and ops. */
+/* CPU kernels of attention and its gradient. A thread's unit of work is (batch, head, block of queries)
+ * forward and (batch, key head) backward, so that sums do not depend on the thread count. May use core,
+ * kernels and ops. */
 #include "impl/attention.h"
 
 #include "kernels/gemm.h"

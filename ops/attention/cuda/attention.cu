@@ -92,8 +92,8 @@ static proa_status run(cuda_context *c, const attention_problem &w, const proa_t
                        cuda_look(out).as<X>(), cuda_look(lse).as<A>(), blocks);
 }
 
-/* Chooses tiles by the bytes of a row, so that three of them fit into 48 KiB. Smaller heads of half types run
- * on tensor cores. */
+/* Chooses the tiles by dtype and by the larger of the two head sizes, so that a block's tiles fit into 48 KiB
+ * of shared memory. Half types that tensor.cu does not take use the tiles of the largest heads. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                            const proa_tensor *lse)

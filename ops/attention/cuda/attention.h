@@ -1,6 +1,6 @@
-/* Shared parts of the attention kernels without tensor cores: the problem, tiles in shared memory, scores
- * with mask and dropout. A block has TS × TS threads; thread (ty, tx) computes rows ty, ty + TS … and columns
- * tx, tx + TS … of a tile. */
+/* The attention problem, with mask and dropout, for all kernels of attention on a GPU, and the tiles in
+ * shared memory of those without tensor cores. There a block has TS × TS threads; thread (ty, tx) computes
+ * rows ty, ty + TS … and columns tx, tx + TS … of a tile. */
 #ifndef PROA_OPS_ATTENTION_CUDA_ATTENTION_H
 #define PROA_OPS_ATTENTION_CUDA_ATTENTION_H
 

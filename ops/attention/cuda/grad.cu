@@ -158,7 +158,9 @@ static proa_status run(cuda_context *c, const attention_problem &w,
                        d_out, lse, delta, cuda_look(a->d_query).as<X>(), queries);
 }
 
-/* Four tiles of B rows fit into 48 KiB. Smaller heads of half types run on tensor cores. */
+/* Chooses the rows B of a tile by dtype and by the larger of the two head sizes, so that a block's tiles fit
+ * into 48 KiB of shared memory. Half types run on tensor cores or, where tensor.cu does not take them, with
+ * the tiles of the largest heads. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w,
                            const proa_scaled_dot_product_attention_grad_args *a, const A *delta)

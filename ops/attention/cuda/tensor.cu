@@ -1,6 +1,6 @@
-/* Attention of float16 and bfloat16 on tensor cores, forward and backward (Dao, 2023). Softmax weights stay
- * in the registers of the lanes that computed them, as an operand of the next product; the matrix queries ×
- * keys is never stored, and there are no atomics. */
+/* Attention of float16 and bfloat16 on tensor cores, forward and backward, after FlashAttention-2 (Dao,
+ * 2023). Softmax weights stay in the registers of the lanes that computed them, as an operand of the next
+ * product; the matrix queries × keys is never stored, and there are no atomics. */
 #include "ops/attention/cuda/tensor.h"
 
 /* ---- forward -------------------------------------------------------------------------- */
@@ -257,7 +257,8 @@ static proa_status backward(cuda_context *c, const attention_problem &w,
                        delta, cuda_look(a->d_query).as<X>(), blocks, quick);
 }
 
-/* Tiles by the bytes of a row, so that all of a block's fit into 48 KiB. */
+/* Chooses the kernel by dtype and by the larger of the two head sizes: rows of 64 elements and tiles of
+ * `small` rows, or 128 and `large`, so that a block's tiles fit into 48 KiB of shared memory. */
 #define BY_SIZE(w, X, f, small, large, ...)                                                   \
     do {                                                                                      \
         int64_t size = (w).size > (w).value_size ? (w).size : (w).value_size;                 \

@@ -1,5 +1,7 @@
-/* Portable convolutions by im2col, one chunk of columns at a time, and the packed matrix product. May use
- * core and kernels only. */
+/* CPU kernels of convolutions for every shape and floating dtype, which run where no faster one accepts:
+ * im2col and GEMM (kernels/gemm.h) over one chunk of output pixels at a time, and direct sums for depthwise
+ * filters and few output channels. conv2d_fused is composed of separate ops. May use core, kernels and
+ * helpers of ops/. */
 #include "kernels/gemm.h"
 #include "kernels/upcast.h"
 #include "ops/conv/geometry.h"

@@ -1,8 +1,9 @@
 /* Kernels of conv2d_pooled (fused convolution + ReLU + max pooling) and its gradients. Forward computes the
- * rows of one row of pooling windows, as vectors of output channels, and pools them before they leave the
- * cache; backward sums over the argmax pixel of each window only. Images go in chunks that do not depend on
- * the number of threads, each chunk with its own scratch. Measured over 10 training shapes that no row of
- * benchmarks/ has: 1.42 times (median) as fast as the three ops. May use core, kernels and ops. */
+ * convolution's rows that one row of pooling windows covers, in vectors of output channels, and pools them
+ * while they are in the cache; backward sums over the argmax pixel of each window only. Images go in chunks
+ * that do not depend on the number of threads, each chunk with its own scratch. Measured over 10 training
+ * shapes that no row of benchmarks/ has: 1.42 times (median) as fast as the three ops. May use core, kernels
+ * and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/conv_relu_pool.h"
 #include "ops/conv/scanlines.h"
@@ -237,7 +238,8 @@ static given given_of(const pooled_job *j, float *memory)
     return (given){0, (int64_t *)(void *)memory, memory + 2 * n};
 }
 
-/* Reads the argmax indices of a plane; they are only checked to be within the plane. */
+/* Lists a plane's argmax pixels whose gradient is not zero, and returns the sum of the gradients. Indices
+ * outside their window's rows or the plane's columns are clamped. */
 static float take_plane(const pooled_job *j, int64_t plane, given *to)
 {
     const pooled_geometry *p = &j->p;

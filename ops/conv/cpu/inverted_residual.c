@@ -1,9 +1,10 @@
-/* Fused inverted residuals (1×1, depthwise, 1×1) with constant filters: each strip of image rows goes through
- * all three convolutions, so that the expanded rows between them stay in the L2 cache; a thread reuses the
- * expanded rows that its previous strip computed. Each element is computed as depthwise.h and packed.c
- * compute it, so results do not depend on strips or threads. Measured over 10 shapes that no row of
- * benchmarks/ has: 1.13 times (median) as fast as the three ops; MobileNetV2's largest takes 424 µs instead
- * of 602. May use core and helpers of ops/. */
+/* Fused inverted residuals (1×1, depthwise and 1×1 convolutions, of which the first may be absent). With
+ * constant float32 filters each strip of image rows goes through all three convolutions, so that the expanded
+ * rows between them stay in the L2 cache; a thread reuses the expanded rows that its previous strip computed.
+ * Each element is computed as depthwise.h and packed.c compute it, so results do not depend on strips or
+ * threads. Measured over 10 shapes that no row of benchmarks/ has: 1.13 times (median) as fast as the three
+ * ops; MobileNetV2's largest takes 424 µs instead of 602. Other operands run as three ops. May use core and
+ * helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/inverted_residual.h"

@@ -1,8 +1,8 @@
-/* Gradients of float32 convolutions over NCHW images with so few input channels that blocks of 16 would be
- * mostly zeros. Dgrad uses vectors of 16 images over the (input, output) pixel pairs that a filter tap
- * connects; wgrad uses vectors of 16 output channels, a few rows of taps at a time. Measured on LeNet's
- * second convolution (6 to 16 channels, 5×5, 14×14, 64 images): LeNet's training step takes 0.76 of its time
- * with oneDNN's kernels. May use core, kernels and ops. */
+/* Gradients of float32 convolutions over NCHW images whose input channels fill at most four fifths of blocks
+ * of 16. Dgrad uses vectors of 16 images over the (input, output) pixel pairs that a filter tap connects;
+ * wgrad uses vectors of 16 output channels, a few rows of taps at a time. Measured on LeNet's second
+ * convolution (6 to 16 channels, 5×5, 14×14, 64 images): LeNet's training step takes 0.76 of its time with
+ * oneDNN's kernels. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"

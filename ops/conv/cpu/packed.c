@@ -1,6 +1,6 @@
 /* Channels-last convolutions with a constant filter: depthwise (depthwise.h), 1×1 as prepacked GEMM
- * (kernels/prepacked_gemm.h), and Winograd for 3×3 filters and for filters of 7 or 8 taps a side over few
- * channels (winograd*.h). May use core and kernels. */
+ * (kernels/prepacked_gemm.h), and Winograd for 3×3 filters with stride 1 and for filters of 7 or 8 taps a
+ * side with stride 2 over few channels (winograd*.h). May use core and kernels. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/winograd_phases.h"

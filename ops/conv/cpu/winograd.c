@@ -115,8 +115,7 @@ static proa_status run_between(conv_kind kind, const proa_run *run, const proa_t
 
 /* ---- wgrad ------------------------------------------------------------------------------------ */
 
-/* Sums of products down two panels, each a register tile; added to what stands at `add`, unless that is
- * NULL. */
+/* Sums of products down two panels, each a register tile; added to the sums at `add`, unless that is NULL. */
 #define SUM_TILE(mr)                                                                                    \
     static void sum_tile_##mr(int64_t k, const float *a, int64_t lda, const float *b, const float *add, \
                               float *c)                                                                 \
@@ -250,7 +249,8 @@ static int64_t summed_at_once(int64_t tiles, int64_t in)
     return (tiles + (tiles - 1) / most) / ((tiles - 1) / most + 1);
 }
 
-/* Number of groups of panels: two rows of points per thread, or smaller groups for many threads. */
+/* Number of groups of panels: PANELS panels each, or fewer, so that every thread gets one of the four rows of
+ * points of a group. */
 static int64_t groups_of(int64_t panels, int64_t threads)
 {
     int64_t groups = (panels + PANELS - 1) / PANELS, wanted = (threads + 3) / 4;

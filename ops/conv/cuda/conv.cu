@@ -1,7 +1,8 @@
-/* Convolutions on a GPU: every op of the family is one call of cuDNN. float16, bfloat16, and float32 that may
- * be rounded to TF32, use channels-last: other layouts are copied, and the result stays channels-last. What
- * cuDNN does not take (paddings that differ before and after, NCHW filters beside channels-last activations,
- * misaligned addresses) is copied into memory that it takes, and a bias is written into the result before. */
+/* Convolutions on a GPU: forward, transposed, dgrad and wgrad are one cuDNN convolution each, whose result is
+ * filled with the bias before. float16, bfloat16, and float32 that may be rounded to TF32, run channels-last,
+ * and so does a call with a channels-last operand; where cuDNN has no such algorithm, the call runs
+ * channels-first. Operands that cuDNN does not take (another layout, paddings that differ before and after,
+ * misaligned addresses) are copied into memory that it takes. */
 #include "devices/cuda/layout.h"
 #include "devices/cuda/library.h"
 

@@ -27,9 +27,9 @@ typedef struct map_plan {
     proa_range_fn range;
 } map_plan;
 
-/* STREAM_CHUNK: bytes per chunk of outputs that are larger than the last-level cache and written with
- * non-temporal stores; short alternating reads and writes keep memory busy (with 4 KiB chunks a third of the
- * bandwidth is lost). */
+/* STREAM_CHUNK: bytes per chunk of outputs that are written with non-temporal stores, because they have
+ * FLAGS_nontemporal_bytes or more; short alternating reads and writes keep memory busy (with 4 KiB chunks a
+ * third of the bandwidth is lost). */
 enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
 /* Threads divide the elements in multiples of 64, whole vectors: only the tensor's end is computed by the
  * scalar remainder of an inner loop, which may round differently, so results do not depend on the thread

@@ -1,5 +1,5 @@
-/* CPU kernels of scale, clip and pow by a number (a one-element tensor may supply each number), and of powers
- * of tensors. May use core only. */
+/* CPU kernels of scale, clip and pow by numbers (each but scale's bias may come from a one-element tensor),
+ * and of powers of tensors. May use core only. */
 #define PROA_FORMULAS_POWER 1
 #include "ops/elementwise/complex.h"
 #include "ops/elementwise/numbers.h"
@@ -66,7 +66,7 @@ PROA_KERNEL(scale_cpu, scale)
     return proa__map_rows(&proa__scale_rows, 2, t, &v);
 }
 
-/* NaN passes; a limit below the other wins as in max(min(x, high), low). */
+/* NaN passes; where the limits cross, the upper one wins: min(max(x, low), high). */
 #define CLIP_ROW(D)                        \
     NUMBERS_HEAD(clip_row, D)              \
     PROA_ROW_LOOP                          \

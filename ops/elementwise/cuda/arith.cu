@@ -13,7 +13,8 @@ template <class X> struct cast_fn {
     CUDA_CALL R operator()(T x) const { return x; }
 };
 
-/* Through the wider of the two classes: integers through int64, floats through float32 or float64. */
+/* Computed in int64 from integers to integers or float64, in float64 where x or the result is float64 or x is
+ * int32 or int64, else in float32. */
 CUDA_KERNEL(cast, CUDA_IS(a->x, CUDA_REALS) && CUDA_IS(a->out, CUDA_REALS))
 {
     proa_tensor *t[] = {a->out, a->x};

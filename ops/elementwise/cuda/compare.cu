@@ -1,4 +1,4 @@
-/* CUDA kernels of comparisons and logical ops, generated from the scalar formulas. */
+/* CUDA kernels of comparisons, logical and bitwise ops, generated from the scalar formulas. */
 #define PROA_FORMULAS_COMPARE 1
 #include "ops/elementwise/cuda/elementwise.h"
 

@@ -206,7 +206,7 @@ static proa_status same_bytes(cuda_context *c, const proa_tensor *out, const pro
 CUDA_KERNEL(as_complex, true) { return same_bytes(c, a->out, a->x); }
 CUDA_KERNEL(as_real, true) { return same_bytes(c, a->out, a->x); }
 
-/* Any numbers, conjugated if asked. */
+/* conj: real numbers are copied, complex ones conjugated. keep_fn also serves cast. */
 template <class X> struct keep_fn {
     typedef X T;
     typedef X R;

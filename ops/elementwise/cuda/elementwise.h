@@ -64,8 +64,8 @@ template <int N, class F> __global__ void map_kernel(cuda_map<N> m, F f)
     }
 }
 
-/* Eight neighbors of an operand, in two halves, and four of the result. What computes in float32 reads and
- * writes halves, too, 16 bytes at once. */
+/* Reads eight neighbors of an operand, as two fours, and writes four of the result. Formulas in float32 also
+ * read and write 16-bit floats. */
 template <class T> struct cuda_map_access {
     static bool takes(proa_dtype d) { return (int)d == (int)cuda_dtype_of<T>::value; }
     static CUDA_MEMBER void read(const cuda_map_operand &p, int64_t i, T *low, T *high)

@@ -1,5 +1,6 @@
 /* fused_elementwise as one CUDA kernel, compiled at run time (devices/cuda/module.h) when the op is prepared:
- * for a captured program, when its execution plan is made, never while the plan runs or is recorded. */
+ * for a captured program, when its execution plan is made, never while the plan runs or is recorded as a CUDA
+ * graph. */
 #include "devices/cuda/fuse.h"
 #include "devices/cuda/kernel.h"
 #include "devices/cuda/module.h"
@@ -45,7 +46,8 @@ void release(void *p)
     free(s);
 }
 
-/* For every capability among the GPUs: what is prepared does not know yet where it runs. */
+/* Compiles for every compute capability among the GPUs, because prepare does not know on which one the op
+ * will run. */
 bool make(fused_state *s, const char *source)
 {
     static const char *const names[CUDA_MODULE_KERNELS] = {CUDA_FUSED_ANY, CUDA_FUSED_PACKED};

@@ -14,10 +14,10 @@
 
 /* ---- elements ------------------------------------------------------------------------ */
 
-/* Of a C type of a dtype: T, what it is computed in, and step, which every result inside a chain passes: it
- * is rounded to the dtype, and a product cannot become one operation with the next step's sum, because a sum
- * that says how it rounds (of −0, which changes nothing) stays what it is (PTX ISA, add). So a chain gives
- * what its ops give one after the other. */
+/* Traits of the C type of a dtype: T, in which it is computed, and step, through which every result inside a
+ * chain passes. step rounds to the dtype, and keeps the compiler from contracting a product and the next
+ * step's sum into one operation: it adds −0, which changes nothing, with an explicit rounding mode, and such
+ * a sum is never contracted (PTX ISA, add). So a chain gives what its ops give one after the other. */
 template <class X> struct fused_type;
 template <> struct fused_type<float> {
     typedef float T;

@@ -15,7 +15,7 @@ template <class X> struct scale_fn {
     CUDA_MEMBER R operator()(T x) const { return after ? (T)(x * by + plus) : (T)((x + plus) * by); }
 };
 
-/* NaN passes; a limit below the other wins as in max(min(x, high), low). */
+/* NaN passes; where the limits cross, the upper one wins: min(max(x, low), high). */
 template <class X> struct clip_fn {
     typedef X T;
     typedef X R;

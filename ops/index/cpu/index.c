@@ -1,6 +1,6 @@
-/* Kernels that gather by index, and their gradients, which scatter-add. A gradient is divided among threads
- * by destination columns or outer slices, so that sums are in the order of the indices whatever the thread
- * count. */
+/* CPU kernels that gather slices or points by index, their gradients, which scatter-add, and index_add,
+ * scatter_nd_add and index_put. Writes are divided among threads by destination columns or outer slices, so
+ * that they happen in the order of the indices whatever the thread count. */
 #include "core/copy.h"
 #include "ops/index/indices.h"
 #include "kernels/nontemporal.h"

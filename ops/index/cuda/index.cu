@@ -1,5 +1,6 @@
-/* Gathering by index on a GPU, and scattering where the order of writes cannot change the result. A thread
- * moves 1 to 16 bytes of the output, so that memory accesses coalesce. */
+/* Gathering by index on a GPU, and writes of one value by index or mask (index_fill, masked_fill, one_hot),
+ * whose order cannot change the result. A thread moves 1 to 16 bytes of the output at a time, so that memory
+ * accesses coalesce. */
 #include "ops/elementwise/cuda/elementwise.h"
 #include "ops/index/cuda/index.h"
 

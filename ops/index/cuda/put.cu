@@ -1,6 +1,6 @@
 /* index_put on a GPU: the rows that points or a mask name are listed, then the value's elements go to them.
- * At a row that is named twice the last one counts; sums are in the order of the rows, so that results are
- * bitwise reproducible. */
+ * At a row that is named twice the last one counts; with `accumulate` the values of a row are added in the
+ * order of the points, so that results are bitwise reproducible. */
 #include "ops/index/cuda/index.h"
 
 /* Rows of x, [total, inner], that the index names; scratch. A row of −1 is out of range. */

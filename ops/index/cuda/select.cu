@@ -1,6 +1,6 @@
-/* GPU kernels of nonzero, masked_select, repeat_interleave and unique, whose output length depends on the
- * data. Selected elements are counted by tile and the counts scanned; the host waits once for the total, and
- * each tile then writes from its own offset. */
+/* GPU kernels of nonzero, masked_select, repeat_interleave, unique and unique_consecutive, whose output
+ * length depends on the data, and of gradients. Prefix sums over the counts of tiles (or over the repeats of
+ * slices) give each its offset in the output; the host waits once, for the total. */
 #include "ops/index/cuda/index.h"
 
 enum { SELECT_EACH = 8, SELECT_TILE = CUDA_BLOCK * SELECT_EACH };

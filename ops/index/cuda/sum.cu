@@ -1,5 +1,6 @@
-/* Scattering by index on a GPU where several writes may meet in one element: writes are sorted stably by
- * destination, and each destination applies its own in order. No atomics on elements, so results are bitwise
+/* Scattering by index on a GPU where several writes may meet in one element. Sums and put_along_axis sort the
+ * writes stably by destination and combine those of each destination in a fixed order; a scatter that
+ * overwrites lets the last index of each row write. No atomics on elements, so results are bitwise
  * reproducible. */
 #include "ops/index/cuda/index.h"
 

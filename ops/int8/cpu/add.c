@@ -1,4 +1,5 @@
-/* Sums of integers of two steps on the CPU. Compiled once per CPU level; static functions and the kernel
+/* CPU kernel of add_int8: the sum of two tensors of 8-bit integers, each with its own scale, with optional
+ * ReLU, rounded to 8 bits or left in float32. Compiled once per CPU level; static functions and the kernel
  * only. */
 #include "kernels/iterator.h"
 #include "impl/int8.h"

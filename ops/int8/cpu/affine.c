@@ -1,5 +1,6 @@
-/* Integers times a scale a channel, with bias, residual, activation and rounding, on the CPU. Compiled once
- * per CPU level; static functions and the kernel only. */
+/* CPU kernel of affine_int8: 8-bit integers times a scale per channel, plus bias and residual, then ReLU or
+ * ReLU6, rounded to 8 bits unless the result is float32. Compiled once per CPU level; static functions and
+ * the kernel only. */
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/windows.h"

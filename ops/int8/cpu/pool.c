@@ -1,4 +1,5 @@
-/* Pooling of integers on the CPU. Compiled once per CPU level; static functions and the kernel only. */
+/* CPU kernels of max and average pooling of 8-bit integers. Compiled once per CPU level; static functions and
+ * the kernel only. */
 #include "ops/pool/geometry.h"
 #include "impl/int8.h"
 

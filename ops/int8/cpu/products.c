@@ -1,5 +1,6 @@
-/* INT8 ops on the CPU. Products convert the integers to float32 and use the float32 ops, whose sums of
- * integers are exact up to 2^24. Compiled once per CPU level; static functions and the kernels only. */
+/* CPU kernels of quantize_int8 and of INT8 convolutions, linear layers and matrix products, which run where
+ * oneDNN's do not: they convert the operands to float32 (weights times their scales, converted once), run the
+ * float32 op, and round its result. Compiled once per CPU level; static functions and the kernels only. */
 #include "kernels/iterator.h"
 #include "ops/conv/geometry.h"
 #include "ops/int8/source.h"

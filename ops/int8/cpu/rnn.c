@@ -1,4 +1,4 @@
-/* LSTM and GRU with INT8 weights on the CPU. Rows of inputs and states are quantized when they are
+/* LSTM and GRU with INT8 weights on the CPU. Rows of float inputs and of states are quantized when they are
  * multiplied, each by its own largest magnitude; sums are exact. Weights are packed once, in blocks of
  * sixteen hidden units with all their gates. Compiled once per CPU level; static functions and the kernel
  * only. */

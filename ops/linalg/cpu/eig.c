@@ -1,6 +1,6 @@
-/* Portable kernels of eig and eigvals: complex Schur form by Householder reduction and the shifted QR
- * algorithm (Golub and Van Loan, Matrix Computations, 4th ed., 7.4 to 7.6); a real matrix is converted to a
- * complex one. Compiled once per CPU level; static functions and the kernels only. */
+/* CPU kernels of eig and eigvals: complex Schur form by Householder reduction and the shifted QR algorithm
+ * (Golub and Van Loan, Matrix Computations, 4th ed., 7.4 to 7.6); a real matrix is converted to a complex
+ * one. Compiled once per CPU level; static functions and the kernels only. */
 #include "ops/linalg/dense.h"
 
 /* h ← Qᴴ·h·Q, upper Hessenberg; the rows of qt are the columns of Q (NULL: not wanted). v: n numbers. */

@@ -1,4 +1,4 @@
-/* Portable kernels of factorizations, linear systems and determinants. Compiled once per CPU level; static
+/* CPU kernels of factorizations, linear systems and determinants. Compiled once per CPU level; static
  * functions and the kernels only. */
 #include "ops/linalg/dense.h"
 

@@ -1,4 +1,4 @@
-/* Portable kernels of the SVD, of symmetric eigenvalues, and of the ops built on them. Compiled once per CPU
+/* CPU kernels of the SVD, of symmetric eigenvalues, and of the ops built on them. Compiled once per CPU
  * level; static functions and the kernels only. */
 #include "ops/linalg/dense.h"
 

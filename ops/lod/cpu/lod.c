@@ -1,4 +1,4 @@
-/* CPU kernels that move rows of sequences. Each op lists the source row in x of each row of its result;
+/* CPU kernels that move rows of sequences. Most ops list the source row in x of each row of their result;
  * backward adds rows along the same list. May use core and the helpers of ops/. */
 #include "ops/lod/offsets.h"
 #include "impl/lod.h"

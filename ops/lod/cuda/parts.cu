@@ -1,6 +1,7 @@
-/* GPU kernels that cut, join, pad and repeat sequences. Prefix sums on the GPU give each sequence's start in
- * the result; the host waits only where that decides the result's size. One thread per element written;
- * backward adds copies in order; lengths out of range are reported at the next synchronization. */
+/* GPU kernels that cut, join, pad and repeat sequences, and scatter into them. Prefix sums on the GPU give
+ * each sequence's start in the result; the host waits only where that decides the result's size. One thread
+ * per element written; backward adds copies in order; lengths out of range are reported at the next
+ * synchronization. */
 #include "ops/lod/cuda/lod.h"
 
 #include "devices/cuda/sort.h"

@@ -1,4 +1,5 @@
-/* Pooling, softmax and convolution over sequences on a GPU: one thread per element of the result. */
+/* Pooling, softmax and convolution over sequences on a GPU: one thread per element of the result, and for
+ * softmax one block per sequence. */
 #include "ops/lod/cuda/lod.h"
 
 CUDA_FN double lod_divisor(proa_sequence_pool_type type, int64_t n)

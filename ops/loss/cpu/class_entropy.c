@@ -1,6 +1,6 @@
-/* Portable kernels of class_cross_entropy (softmax cross-entropy with class indices) and its backward.
- * Forward reads each row of logits once and stores no probabilities; backward writes the gradient only. May
- * use core, kernels and ops. */
+/* CPU kernels of class_cross_entropy (softmax cross-entropy with class indices) and its backward. Forward
+ * reads each row of logits once and stores no probabilities; backward writes the gradient only. May use core,
+ * kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/nontemporal.h"

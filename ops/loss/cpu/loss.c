@@ -1,4 +1,5 @@
-/* CPU kernels of the losses other than softmax_with_cross_entropy. May use core, kernels and ops. */
+/* CPU kernels of the losses other than softmax_with_cross_entropy and class_cross_entropy, and of
+ * label_smooth and accuracy. May use core, kernels and ops. */
 #include "impl/loss.h"
 
 #include "kernels/rowwise.h"

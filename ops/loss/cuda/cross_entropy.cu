@@ -1,6 +1,5 @@
-/* softmax_with_cross_entropy, class_cross_entropy and their gradients on a GPU. Forward uses one warp or
- * block per row, or one thread per slice where the axis is not the last; backward is elementwise. Index
- * arithmetic is in 64 bits. */
+/* softmax_with_cross_entropy, class_cross_entropy and their gradients on a GPU: one warp or block per row, or
+ * one thread per slice where the axis is not the last. Index arithmetic is in 64 bits. */
 #include "devices/cuda/kernel.h"
 
 /* Logits as outer × n × inner, n the classes; label and loss have one entry a row. */

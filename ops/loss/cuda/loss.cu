@@ -1,5 +1,5 @@
-/* The losses other than softmax_with_cross_entropy, label_smooth and accuracy on a GPU: scalar formulas, and
- * sums over all elements in double. */
+/* The losses other than softmax_with_cross_entropy and class_cross_entropy, and label_smooth and accuracy, on
+ * a GPU: scalar formulas, and sums over all elements in double. */
 #include "devices/cuda/total.h"
 #include "ops/elementwise/cuda/elementwise.h"
 

@@ -1,5 +1,6 @@
-/* Portable kernels of the matrix products. Threads share the tiles of C; each element is summed in the same
- * order whatever the number of threads. May use core and kernels only. */
+/* CPU kernels of the matrix products, for every dtype of theirs and any strides; linear_fused is composed of
+ * separate ops. Threads share the tiles of C; each element is summed in the same order whatever the number of
+ * threads. May use core, kernels and helpers of ops/. */
 #define GEMM_ALL_TYPES
 #include "kernels/gemm.h"
 #include "ops/epilogue.h"

@@ -1,6 +1,6 @@
-/* Matrix products through cuBLASLt; operands with strides that it does not take are copied first. Bias and
- * activation are its epilogues where it has them, otherwise separate kernels before or after the product; an
- * addend is always written into the output before. */
+/* Matrix products of floating-point tensors through cuBLASLt; operands with strides that it does not take are
+ * copied first. Bias and activation are its epilogues where it has them, otherwise separate kernels before or
+ * after the product; an addend is always written into the output before. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
 #include "devices/cuda/library.h"

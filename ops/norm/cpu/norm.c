@@ -1,6 +1,7 @@
-/* Portable normalizations: statistics, output and gradients over rows (norm.h), in float or double; half
- * types are converted. A chunk is summed in vector lanes and chunks are added in double, in an order that
- * does not depend on the threads. May use core and kernels only. */
+/* CPU kernels of batch, layer, group and instance normalization and their gradients, over rows of elements
+ * that share statistics (norm.h), in float or double; half types are converted. A chunk is summed in vector
+ * lanes and chunks are added in double, in an order that does not depend on the threads. May use core and
+ * kernels only. */
 #include "ops/norm/norm.h"
 
 #include "core/blocked.h"

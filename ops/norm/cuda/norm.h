@@ -1,5 +1,5 @@
-/* Shared parts of the GPU's normalization kernels: parameters of either dtype, and sums over slices of a
- * channel. */
+/* Shared parts of the GPU's normalization kernels: parameters in the dtype of x or of the accumulator, and
+ * sums over slices of a channel. */
 #ifndef PROA_OPS_NORM_CUDA_NORM_H
 #define PROA_OPS_NORM_CUDA_NORM_H
 

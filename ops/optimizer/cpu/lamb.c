@@ -1,6 +1,6 @@
-/* Portable kernel of the Lamb step: one pass computes moments and norms, a second one updates the parameter.
- * Of divided parameters the ranks sum their parts' squared norms in between. May use core and the row helpers
- * of ops/. */
+/* CPU kernel of the Lamb step: one pass computes moments and norms, a second one updates the parameter. Where
+ * parameters are divided among ranks, the ranks sum their parts' squared norms in between. May use core and
+ * the row helpers of ops/. */
 #include "impl/optimizer.h"
 
 #include "core/group.h"

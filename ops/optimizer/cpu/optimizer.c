@@ -1,6 +1,6 @@
-/* Portable kernels of the optimizer steps: one pass over memory. Threads share the chunks of all parameters
- * together, so that many small parameters cost no more than one large one. Lamb, which needs norms first, is
- * in lamb.c. May use core and the row helpers of ops/. */
+/* CPU kernels of the optimizer steps: one pass over memory. Each thread updates the same share of every large
+ * parameter; small ones are not split. Lamb, which needs norms first, is in lamb.c. May use core and the row
+ * helpers of ops/. */
 #include "impl/optimizer.h"
 
 #include "core/blocked.h"
@@ -34,7 +34,8 @@ static inline char *memory_of(const step *w, int64_t i, const proa_tensor *t)
     return proa__format(w->params.at[i]) ? proa__blocked_data(t) : t->data;
 }
 
-/* Steps compute in float or double: cpu.inc, and the formulas that it includes, once for each type T. */
+/* Steps compute in float or double: optimizer.inc, and the formulas that it includes, once for each type
+ * T. */
 #define STEP_FORMULA static inline __attribute__((unused))
 #define T float
 #define STEP_ROOT sqrtf
@@ -256,10 +257,10 @@ PROA_KERNEL_BLOCKED(momentum_step_cpu, momentum_step, NULL, NULL, no_format)
     return finish(&w);
 }
 
-/* Paddle keeps β and epsilon of Adam as float32 attributes and computes the factor in the parameter's
- * type; double here differs by less than a float32 rounding. Of gradients of kind rows its CPU kernel of
- * Adam (AdamW has none) moves β^t on before it uses it, and does not scale epsilon for the rows that are
- * not given: `as_rows` does so, too. */
+/* Paddle keeps β and epsilon of Adam as float32 attributes and computes the factor in the parameter's type;
+ * double here differs by less than a float32 rounding. For SelectedRows gradients its CPU kernel of Adam
+ * (AdamW has none) advances β^t before using it, and does not scale epsilon for rows that the gradient lacks;
+ * `as_rows` does the same. */
 static void adam_numbers(step *w, proa_tensors pows1, proa_tensors pows2, double lr, double beta1,
                          double beta2, double epsilon, double keep, bool as_rows)
 {

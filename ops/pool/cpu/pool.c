@@ -1,5 +1,6 @@
-/* Portable pooling: forward, backward and argmax indices, one plane (image, channel) at a time in float or
- * double. May use core and kernels only. */
+/* CPU kernels of pooling, forward, backward and argmax indices, in float or double; compiled once per CPU
+ * level. They run over rows, groups of channels or several windows where the layout allows it, and otherwise
+ * over one plane (image, channel) at a time. May use core and kernels only. */
 #include "core/blocked.h"
 #include "ops/pool/geometry.h"
 #include "kernels/rowwise.h"

@@ -1,5 +1,6 @@
 /* Pooling on a GPU: one thread per output forward; one thread per input backward, which gathers from the
- * outputs whose windows hold it, so there are no atomics. Sums are in window order, in float or double. */
+ * outputs whose windows hold it, or, from given argmax indices, one block per plane that scans all outputs in
+ * order. No atomics; sums are in window order, in float or double. */
 #include "devices/cuda/layout.h"
 
 #define POOL_FN static __host__ __device__ __forceinline__ __attribute__((unused))

@@ -1,7 +1,7 @@
-/* Portable reductions. Sums and products of floats run in double (a float32 sum first adds groups of eight
- * terms in float32), of complex numbers in complex double, of integers in int64; every partial result covers
- * a fixed slice of the terms, so the bits do not depend on the number of threads. May use core, kernels and
- * ops. */
+/* CPU kernels of reductions. Sums and products of floats run in double (a float32 sum first adds groups of
+ * eight terms in float32), of complex numbers in complex double, of integers in int64; every partial result
+ * covers a fixed slice of the terms, so the bits do not depend on the number of threads. May use core,
+ * kernels and ops. */
 #include "kernels/iterator.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"
@@ -45,7 +45,7 @@ enum { CHUNK = 512, SLICE = 1 << 15, MAX_SLICES = 256 };
         const proa_c_##IN *from = x;                                                \
         for (int64_t i = 0; i < n; i++) to[i] = FOLD(to[i], (proa_c_##ACC)from[i]); \
     }
-/* Sixteen running values, folded in order at the end: n is small (a chunk). */
+/* Sixteen running values, folded pairwise at the end. */
 #define ROW(name, IN, ACC, FOLD, START)                                           \
     static void name(void *acc, const void *x, int64_t n)                         \
     {                                                                             \
@@ -416,7 +416,8 @@ static void add_log(double *sum, const double *top, int64_t n)
     for (int64_t i = 0; i < n; i++) sum[i] = log(sum[i]) + (isinf(top[i]) ? 0 : top[i]);
 }
 
-/* Plain float32 rows: exponentials in float32, their sum in double, without an intermediate tensor. */
+/* Plain float32 rows: exponentials and their sums over chunks in float32, the chunks' sums in double, without
+ * an intermediate tensor. */
 typedef struct lse_rows {
     const float *x;
     float *out;

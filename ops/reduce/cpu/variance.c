@@ -1,6 +1,6 @@
-/* Portable variance in one pass over memory: a slice of the terms is read twice while it is in cache (for its
- * mean, then for deviations), and slices are merged in order, so the bits do not depend on the number of
- * threads. May use core, kernels and ops/. */
+/* CPU kernel of variance in one pass over memory: a slice of the terms is read twice while it is in cache
+ * (for its mean, then for deviations), and slices are merged in order, so the bits do not depend on the
+ * number of threads. May use core, kernels and ops/. */
 #include "kernels/iterator.h"
 #include "kernels/rowwise.h"
 #include "ops/reduce/axes.h"

@@ -1,5 +1,5 @@
 /* Reductions on a GPU: sum, prod, mean, max, min, any, all, p_norm, logsumexp, variance. Floating sums are in
- * double, integer ones in int64. */
+ * double (logsumexp of float32 and narrower types in float), integer ones in int64. */
 #include "ops/reduce/cuda/reduce.h"
 
 template <class T> struct reduce_plain {

@@ -181,7 +181,7 @@ PROA_KERNEL(generate_proposals_cpu, generate_proposals)
 
 /* ---- levels of a pyramid ------------------------------------------------------------------ */
 
-/* Number of boxes of image i, and the index *first of the first; −1: more than exist. */
+/* Number of boxes of image i, which start at index `first` of `all`; −1: more than exist. */
 static int64_t boxes_of(const proa_tensor *num, const proa_tensor *offsets, int64_t i, int64_t first,
                         int64_t all)
 {

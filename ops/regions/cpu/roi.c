@@ -1,6 +1,6 @@
-/* Kernels of roi_align, roi_pool and psroi_pool, and of their gradients. The unit of work is a region and
- * some channels forward, one channel of an image over all its regions backward, so that sums do not depend on
- * threads. May use core and kernels only. */
+/* Kernels of roi_align, roi_pool and psroi_pool, and of their gradients. The unit of work is forward a
+ * channel of a region (roi_align) or a cell of a region (the others), backward one channel of an image over
+ * all its regions, so that sums do not depend on threads. May use core and kernels only. */
 #include "kernels/iterator.h"
 #include "ops/regions/regions.h"
 
@@ -54,7 +54,7 @@ typedef struct roi_axis {
     int64_t at, each;
 } roi_axis;
 
-/* Job of roi_align and of its gradient; x is read forwards, result written. */
+/* Job of roi_align and of its gradient: `from` is x or d_out, `to` is out or d_x. */
 typedef struct align_job {
     const char *op;
     const void *boxes, *from;

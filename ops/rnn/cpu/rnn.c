@@ -1,6 +1,7 @@
-/* Portable recurrent networks. The input products of all steps are one matrix product; then each step
- * multiplies the state by weights that were packed once, and the same thread computes the cells of its part
- * of the result. May use core, kernels and ops/. */
+/* CPU kernels of recurrent networks (LSTM, GRU and simple), forward and backward. The input products of all
+ * steps (in inference, of as many as fit GATES_BYTES) are one matrix product; then each step multiplies the
+ * state by weights that were packed once, and the same thread computes the cells of its part of the result.
+ * May use core, kernels and ops/. */
 #include "ops/rnn/rnn.h"
 
 #include "core/kernel_traits.h"

@@ -122,7 +122,7 @@ template <class T> __global__ void rnn_rows_kernel(T *to, const T *row, int64_t 
     for (CUDA_EACH(i, rows * n)) to[i] = row[i % n];
 }
 
-/* to[i] = sum over r of x[r, i], in order; blocks of 32 columns, 8 threads a column. */
+/* to[i] = sum over r of x[r, i], in a fixed order; blocks of 32 columns, 8 threads a column. */
 enum { RNN_COLUMNS = 32, RNN_LANES = 8 };
 template <class T> __global__ void rnn_columns_kernel(const T *x, int64_t rows, int64_t n, T *to)
 {

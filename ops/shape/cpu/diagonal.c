@@ -1,5 +1,5 @@
-/* Kernels of the diagonal ops: strided copies, and the sums of trace. May use core, kernels and ops
- * headers. */
+/* Kernels of the diagonal ops (strided copies, fills, and the sums of trace) and of view_dtype. May use core,
+ * kernels and ops headers. */
 #include "core/copy.h"
 #include "kernels/iterator.h"
 #include "ops/shape/diagonal.h"

@@ -1,4 +1,5 @@
-/* Kernels of shape, size, tile, flip, roll, one_hot and meshgrid. May use core and ops headers. */
+/* Kernels of shape, size, tile and its gradient, flip, roll, one_hot and meshgrid. May use core and ops
+ * headers. */
 #include "core/copy.h"
 #include "core/device.h"
 #include "ops/shape/accumulate.h"

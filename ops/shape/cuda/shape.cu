@@ -1,5 +1,5 @@
-/* GPU kernels of fill_diagonal, trace, tile_grad and as_strided_grad: the shape ops that do more than
- * copy. */
+/* GPU kernels of fill_diagonal, trace, tile_grad and as_strided_grad, which need more than the strided copies
+ * that serve most shape ops (pad3d is in pad.cu). */
 #include "ops/index/cuda/index.h"
 
 /* ---- diagonals --------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 """paddle.inference: loads a saved model of Paddle or Proa and runs it: Config has the settings, Predictor runs, handles
-carry inputs and outputs. Over _core's programs and executors."""
+carry inputs and outputs. Over proa/inference.h (_core.InferenceConfig and InferencePredictor)."""
 from .config import Config, PassBuilder
 from .kinds import (DataType, PlaceType, PrecisionType, get_num_bytes_of_data_type,
                     get_trt_compile_version, get_trt_runtime_version, get_version)

@@ -1,6 +1,6 @@
 """Config: which model a predictor loads, and how it runs; over proa/inference.h. What Proa needs no switch for is
-kept, so that it can be asked for again; devices and engines that Proa does not have are errors, options of an engine that
-is not on have no effect."""
+kept, so that it can be asked for again; devices and engines that Proa does not have are errors (ONNX Runtime and Paddle
+Lite: warnings), options of an engine that is not on have no effect."""
 import os
 import warnings
 

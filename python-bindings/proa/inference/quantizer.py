@@ -1,4 +1,4 @@
-"""What Config.enable_quantizer quantizes, and by which data: Paddle's MkldnnQuantizerConfig and PaddleTensor."""
+"""Samples and op types of Config.enable_quantizer: Paddle's MkldnnQuantizerConfig and PaddleTensor."""
 import numpy as np
 
 from .. import _core

@@ -1,4 +1,5 @@
-/* Functions of user.c and other.c for test_threads.c. */
+/* Functions for test_threads.c: OpenMP regions of user.c, a library like oneDNN, and an OpenMP call of
+ * other.c that Proa does not serve. */
 #ifndef PROA_TESTS_OPENMP_USER_H
 #define PROA_TESTS_OPENMP_USER_H
 

@@ -1,4 +1,5 @@
-"""paddle.distributed.stream: the collectives with results first, which return a task unless use_calc_stream is true."""
+"""paddle.distributed.stream: the collectives with use_calc_stream, false by default, so that they return a task; alltoall takes
+its results first."""
 from .. import communication as _c
 from . import ReduceOp
 

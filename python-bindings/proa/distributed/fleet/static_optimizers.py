@@ -1,6 +1,6 @@
 """Meta-optimizers of static programs, which the strategy's switches wrap around an optimizer in Paddle's order: LARS or LAMB instead
-of it, recompute, gradients that travel in float16, mixed precision, gradient merge, sharding or a pipeline, averages over the ranks; or DGC
-or LocalSGD in place of these."""
+of it, recompute, gradients that travel in float16, mixed precision, gradient merge, sharding or a pipeline, averages over the ranks. DGC
+goes with recompute alone, LocalSGD with recompute and mixed precision."""
 from ... import _core
 from ...framework import mode, unique_name
 from ...fluid.transpiler.collective import HALF_GRADIENT

@@ -1,5 +1,5 @@
-"""The launcher: starts one process per rank with a log each, serves the store at which they meet, and ends all when one
-fails."""
+"""The launcher: starts one process per rank of this node, with a log each; on one node serves the store at which they meet; ends
+all when one fails, and starts all again up to --max_restart times."""
 import argparse
 import os
 import secrets

@@ -39,7 +39,7 @@ class PaddleBuf
         swap(other);
         return *this;
     }
-    /* Makes it own length bytes; what was in them is lost. */
+    /* Makes it own at least `length` bytes; where it allocates them, the former contents are lost. */
     void Resize(size_t length)
     {
         if (owned_ && length <= length_) return;

@@ -1,5 +1,6 @@
-/* Paddle's C++ interface for inference, header-only over proa/inference.h: C++11, link with -lproa. Every
- * error is thrown as a std::runtime_error whose what() is Proa's message. */
+/* Paddle's C++ interface for inference, header-only over proa/inference.h: C++11, link with -lproa.
+ * Errors of Proa are thrown as a std::runtime_error whose what() is Proa's message; a device or engine that
+ * there is not is only reported on stderr. */
 #ifndef PROA_PADDLE_INFERENCE_API_H
 #define PROA_PADDLE_INFERENCE_API_H
 
@@ -507,7 +508,8 @@ class AnalysisConfig
 #undef PROA_X
 #undef PROA_NEVER
 
-    /* Paddle's executors, IR and compilers: there is one of each here. */
+    /* Choices among Paddle's executors, IRs and compilers: without effect, as Proa has none to choose
+     * among. */
     void EnableNewIR(bool = true) {}
     void EnableNewExecutor(bool = true) {}
     bool new_ir_enabled() const { return false; }

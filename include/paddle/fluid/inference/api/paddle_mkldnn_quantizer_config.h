@@ -1,4 +1,5 @@
-/* The samples and op types of a config's quantizer. C++11; paddle_inference_api.h includes it. */
+/* Settings of a config's quantizer: samples, op types, excluded ops, algorithms for scales. C++11;
+ * paddle_inference_api.h includes it. */
 #ifndef PROA_PADDLE_MKLDNN_QUANTIZER_CONFIG_H
 #define PROA_PADDLE_MKLDNN_QUANTIZER_CONFIG_H
 

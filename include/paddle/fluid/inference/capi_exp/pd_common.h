@@ -1,4 +1,4 @@
-/* Macros of Paddle's C interface. Includes the C library's integers alone. */
+/* Macros and the boolean type of Paddle's C interface. Includes headers of the C library alone. */
 #ifndef PROA_PD_COMMON_H
 #define PROA_PD_COMMON_H
 

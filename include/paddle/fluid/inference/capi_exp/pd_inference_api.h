@@ -1,4 +1,4 @@
-/* Paddle's C interface for inference: everything. C99 and C++11. */
+/* Umbrella header of Paddle's C interface for inference. C99 and C++11. */
 #ifndef PROA_PD_INFERENCE_API_H
 #define PROA_PD_INFERENCE_API_H
 

@@ -1,4 +1,4 @@
-"""Hybrid parallelism's grid of ranks (data, pipeline, sharding, model), and the process groups along each axis."""
+"""Hybrid parallelism's grid of ranks (data, pipeline, sharding, segment, model), and the process groups along each axis."""
 import itertools
 import math
 

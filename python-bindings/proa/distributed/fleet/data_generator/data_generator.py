@@ -1,4 +1,5 @@
-"""DataGenerator: a user's generate_sample makes samples of a line; a run writes them as MultiSlot lines."""
+"""DataGenerator: a user's generate_sample makes samples of a line; a run writes them as MultiSlot lines
+(for each slot the number of its values, then the values)."""
 import sys
 
 

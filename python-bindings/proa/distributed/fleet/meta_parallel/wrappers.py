@@ -1,4 +1,5 @@
-"""Wrapper layers that fleet.distributed_model puts around a model for tensor and sharding parallelism."""
+"""Wrapper layers that fleet.distributed_model puts around a model: for tensor and sharding parallelism, for LocalSGD and DGC, and
+DataParallel."""
 from .... import _core
 from ... import communication as _c
 from ...parallel import DataParallel, WrappedLayer, sync_params_buffers

@@ -23,7 +23,7 @@ final class Native {
 
     static native String configText(long config, int which);
 
-    /** Calls a function without arguments: its number among SWITCHES of paddle_inference_java.c. */
+    /** Calls a setter without arguments: its index in configCall of paddle_inference_java.c. */
     static native void configCall(long config, int which);
 
     static native boolean configIs(long config, int which);
