@@ -147,6 +147,7 @@ static proa_status add_names(class_list *lists, const char *names, uint8_t amp)
         size_t n = strcspn(names, ",");
         const char *start = names + strspn(names, " ");
         size_t length = (size_t)(names + n - start);
+        while (length > 0 && start[length - 1] == ' ') length--;
         if (length > 0) {
             snprintf(name, sizeof name, "%.*s", (int)length, start);
             const proa_op *op = length < sizeof name ? proa_find_op(name) : NULL;

@@ -64,9 +64,10 @@ static proa_tensor *target(checker *c, proa_tensors inputs, int order)
 {
     proa_tensor *value = weighted_sum(c, inputs);
     if (!value || order == 1) return value;
-    proa_tensor *wanted[64];
+    proa_tensor **wanted = proa_scope_alloc((size_t)inputs.count * sizeof(proa_tensor *));
+    if (!wanted) return NULL;
     int64_t n = 0;
-    for (int64_t i = 0; i < inputs.count && n < 64; i++)
+    for (int64_t i = 0; i < inputs.count; i++)
         if (inputs.at[i] != proa_none && inputs.at[i]->flags & PROA_T_GRAD) wanted[n++] = inputs.at[i];
     proa_tensors grads =
         proa_grad((proa_tensors){1, &value}, (proa_tensors){n, wanted}, (proa_tensors){0, NULL},

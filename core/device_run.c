@@ -213,7 +213,7 @@ static proa_status results_there(const proa_field *f, void *args, const void *sh
     tensors_of(f, args, &there);
     for (int64_t i = 0; i < n; i++) {
         if (!here || !here[i] || here[i] == proa_none) continue;
-        if (there[i] && there[i] != proa_none && there[i]->numel == here[i]->numel && there[i]->data &&
+        if (there[i] && there[i] != proa_none && there[i]->ndim == here[i]->ndim && there[i]->data &&
             !memcmp(there[i]->shape, here[i]->shape, sizeof(int64_t) * (size_t)here[i]->ndim)) {
             PROA_TRY(proa__copy(there[i], here[i]));
             continue;
