@@ -6,7 +6,7 @@
 #include <proa.h>
 
 /* ---- memory: blocks that live as long as the command (main.c) --------------------------- */
-/* A zeroed block that cli_release frees at the command's end; NULL with the error OUT_OF_MEMORY. */
+/* Zeroed memory that cli_release frees at the command's end; NULL: OUT_OF_MEMORY or OVERFLOW. */
 void *cli_alloc(size_t bytes);
 void *cli_array(size_t count, size_t item); /* count · item bytes, checked for overflow */
 char *cli_text(const char *text);

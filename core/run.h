@@ -1,5 +1,6 @@
 /* Parts of the run door (run.c), the innermost dispatch layer, that others use: inference of outputs, checks
- * of dtypes, stages of dispatch, and the op that a thread is running. May use core. */
+ * of dtypes, its steps (attributes to the host, blocked operands, the kernel), and the op that a thread is
+ * running. May use core. */
 #ifndef PROA_CORE_RUN_H
 #define PROA_CORE_RUN_H
 

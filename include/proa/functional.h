@@ -16,8 +16,9 @@ extern "C" {
 /* Cross-entropy of softmax(logits) along axis, the mean over the rows that count.
  * logits: floating [..., C]; label: integer class numbers, logits' shape without axis (or with length 1
  * there), or with soft_label a distribution of logits' shape. weight: [C], one factor a class; the mean then
- * divides by the sum of the factors used. label_smoothing mixes a uniform distribution in. New tensor: 0-D,
- * or with no reduction one loss a row (of the label's rank). */
+ * divides by the sum of the factors used. label_smoothing mixes a uniform distribution in; with it, or with
+ * soft_label, ignore_index has no effect. New tensor: 0-D, or with no reduction one loss a row (of the
+ * label's rank). */
 typedef struct proa_cross_entropy_opts {
     char _;
     proa_tensor *weight;

@@ -1,7 +1,7 @@
 /* Reductions over any axes for CUDA kernels. Few terms: one thread per output. Many terms: one warp or block
  * per output, or, where neighboring outputs are contiguous, one block for REDUCE_COLUMNS of them. Too few
  * blocks to fill a GPU: the terms are cut into slices, which a second launch combines. The order depends on
- * the shape alone. */
+ * shape, strides, dtype and alignment alone. */
 #ifndef PROA_OPS_REDUCE_CUDA_REDUCE_H
 #define PROA_OPS_REDUCE_CUDA_REDUCE_H
 
