@@ -1,5 +1,5 @@
 """Runs proa.distributed.launch and the ranks that it starts without repeating their imports (forked_server.py). argv is the launcher's.
-What it starts as `python SCRIPT` is a fork, made before the launcher has threads. Run by tests/launched.py."""
+A rank, which it starts as `python SCRIPT`, is a fork made before the launcher has threads. Run by tests/launched.py."""
 import importlib
 import json
 import os

@@ -6,53 +6,73 @@
 
 #include "ops/conv/conditions.h"
 
-/* X(kernel, direction, supports, cost). A kernel's name is its op, which says the direction, its algorithm
- * and its instruction set. supports(problem) is NULL or says why not; cost(problem) is below 1 where the
- * algorithm beats those behind it (NULL: always). docs/architecture.md describes the algorithms;
- * tests/kernels/test_kernel_choice.py holds this list, that page and the op table's `kernels:` together. */
-#define CONV_ALGORITHMS(X)                                                                                 \
-    X(conv2d_depthwise_nchw_cpu, FORWARD, conv_depthwise_nchw, NULL)                                       \
-    X(conv2d_grad_input_depthwise_nchw_cpu, BACKWARD_DATA, conv_depthwise_nchw, NULL)                      \
-    X(conv2d_grad_filter_depthwise_nchw_cpu, BACKWARD_WEIGHTS, conv_depthwise_nchw, NULL)                  \
-    X(conv2d_winograd_avx512_cpu, FORWARD, conv_winograd, conv_winograd_cost)                              \
-    X(conv2d_grad_input_winograd_avx512_cpu, BACKWARD_DATA, conv_winograd, conv_winograd_cost)             \
-    X(conv2d_grad_filter_winograd_avx512_cpu, BACKWARD_WEIGHTS, conv_winograd, conv_winograd_cost)         \
-    X(conv2d_small_spatial_avx512_cpu, FORWARD, conv_small_spatial, conv_small_spatial_cost)               \
-    X(conv2d_grad_input_small_spatial_avx512_cpu, BACKWARD_DATA, conv_small_spatial,                       \
-      conv_small_spatial_cost)                                                                             \
-    X(conv2d_grad_filter_small_spatial_avx512_cpu, BACKWARD_WEIGHTS, conv_small_spatial,                   \
-      conv_small_spatial_cost)                                                                             \
-    X(conv2d_grad_input_strided_avx512_cpu, BACKWARD_DATA, conv_strided, conv_strided_cost)                \
-    X(conv2d_grad_input_low_input_channels_avx512_cpu, BACKWARD_DATA, conv_low_input, conv_low_input_cost) \
-    X(conv2d_grad_filter_low_input_channels_avx512_cpu, BACKWARD_WEIGHTS, conv_low_input,                  \
-      conv_low_input_cost)                                                                                 \
-    X(conv2d_fused_depthwise_nhwc_cpu, FORWARD, conv_frozen_depthwise, NULL)                               \
-    X(conv2d_fused_pointwise_cpu, FORWARD, conv_frozen_pointwise, NULL)                                    \
-    X(conv2d_fused_winograd_phases_avx512_cpu, FORWARD, conv_frozen_phases, conv_frozen_phases_cost)       \
-    X(conv2d_fused_winograd_f4x4_cpu, FORWARD, conv_frozen_winograd, conv_f4x4_cost)                       \
-    X(conv2d_fused_winograd_f3x3_cpu, FORWARD, conv_frozen_winograd, conv_f3x3_cost)                       \
-    X(conv2d_fused_winograd_f2x2_cpu, FORWARD, conv_frozen_winograd, conv_f2x2_cost)                       \
-    X(inverted_residual_packed_cpu, FORWARD, conv_frozen_depthwise, NULL)                                  \
-    X(inverted_residual_cpu, FORWARD, NULL, NULL)                                                          \
-    X(conv2d_pooled_cpu, FORWARD, conv_float32, NULL)                                                      \
-    X(conv2d_pooled_composed_cpu, FORWARD, NULL, NULL)                                                     \
-    X(conv2d_pooled_grad_input_cpu, BACKWARD_DATA, conv_float32, NULL)                                     \
-    X(conv2d_pooled_grad_input_composed_cpu, BACKWARD_DATA, NULL, NULL)                                    \
-    X(conv2d_pooled_grad_filter_cpu, BACKWARD_WEIGHTS, conv_float32, NULL)                                 \
-    X(conv2d_pooled_grad_filter_composed_cpu, BACKWARD_WEIGHTS, NULL, NULL)                                \
-    X(conv_onednn, FORWARD, conv_by_onednn, conv_by_onednn_cost)                                           \
-    X(conv_grad_input_onednn, BACKWARD_DATA, conv_by_onednn, NULL)                                         \
-    X(conv_grad_filter_onednn, BACKWARD_WEIGHTS, conv_by_onednn, conv_by_onednn_cost)                      \
-    X(conv_transpose_onednn, BACKWARD_DATA, conv_by_onednn, NULL)                                          \
-    X(conv2d_fused_onednn, FORWARD, conv_by_onednn, NULL)                                                  \
-    X(conv_cpu, FORWARD, NULL, NULL)                                                                       \
-    X(conv_grad_input_cpu, BACKWARD_DATA, NULL, NULL)                                                      \
-    X(conv_grad_filter_cpu, BACKWARD_WEIGHTS, NULL, NULL)                                                  \
-    X(conv_transpose_cpu, BACKWARD_DATA, NULL, NULL)                                                       \
-    X(conv2d_fused_cpu, FORWARD, NULL, NULL)
+/* X(kernel, direction, algorithm, instruction set, layout, supports, cost). A kernel's name is its op, which
+ * says the direction, its algorithm and its instruction set. supports(problem) is NULL or says why not;
+ * cost(problem) is below 1 where the algorithm beats those behind it (NULL: always). The table of
+ * docs/architecture.md and the op table's `kernels:` say the same (tests/kernels/test_kernel_choice.py). */
+#define CONV_ALGORITHMS(X)                                                                                   \
+    X(conv2d_depthwise_nchw_cpu, FORWARD, "direct, by planes", "any", "NCHW", conv_depthwise_nchw, NULL)     \
+    X(conv2d_grad_input_depthwise_nchw_cpu, BACKWARD_DATA, "direct, by planes", "any", "NCHW",               \
+      conv_depthwise_nchw, NULL)                                                                             \
+    X(conv2d_grad_filter_depthwise_nchw_cpu, BACKWARD_WEIGHTS, "direct, by planes", "any", "NCHW",           \
+      conv_depthwise_nchw, NULL)                                                                             \
+    X(conv2d_winograd_avx512_cpu, FORWARD, "Winograd F(2×2, 3×3)", "AVX-512", "blocked", conv_winograd,      \
+      conv_winograd_cost)                                                                                    \
+    X(conv2d_grad_input_winograd_avx512_cpu, BACKWARD_DATA, "Winograd F(2×2, 3×3)", "AVX-512", "blocked",    \
+      conv_winograd, conv_winograd_cost)                                                                     \
+    X(conv2d_grad_filter_winograd_avx512_cpu, BACKWARD_WEIGHTS, "Winograd F(2×2, 3×3)", "AVX-512",           \
+      "blocked", conv_winograd, conv_winograd_cost)                                                          \
+    X(conv2d_small_spatial_avx512_cpu, FORWARD, "direct, over gathered pixels", "AVX-512", "blocked",        \
+      conv_small_spatial, conv_small_spatial_cost)                                                           \
+    X(conv2d_grad_input_small_spatial_avx512_cpu, BACKWARD_DATA, "direct, over gathered pixels", "AVX-512",  \
+      "blocked", conv_small_spatial, conv_small_spatial_cost)                                                \
+    X(conv2d_grad_filter_small_spatial_avx512_cpu, BACKWARD_WEIGHTS, "direct, over gathered pixels",         \
+      "AVX-512", "blocked", conv_small_spatial, conv_small_spatial_cost)                                     \
+    X(conv2d_grad_input_strided_avx512_cpu, BACKWARD_DATA, "phases of the stride together", "AVX-512",       \
+      "blocked", conv_strided, conv_strided_cost)                                                            \
+    X(conv2d_grad_input_low_input_channels_avx512_cpu, BACKWARD_DATA, "direct, vectors of images",           \
+      "AVX-512", "NCHW", conv_low_input, conv_low_input_cost)                                                \
+    X(conv2d_grad_filter_low_input_channels_avx512_cpu, BACKWARD_WEIGHTS,                                    \
+      "direct, vectors of output channels", "AVX-512", "NCHW", conv_low_input, conv_low_input_cost)          \
+    X(conv2d_fused_depthwise_nhwc_cpu, FORWARD, "direct, constant filter", "any", "NHWC",                    \
+      conv_frozen_depthwise, NULL)                                                                           \
+    X(conv2d_fused_pointwise_cpu, FORWARD, "prepacked GEMM", "any", "NHWC", conv_frozen_pointwise, NULL)     \
+    X(conv2d_fused_winograd_phases_avx512_cpu, FORWARD, "Winograd F(3×3, 4×4) by phases", "AVX-512", "NHWC", \
+      conv_frozen_phases, conv_frozen_phases_cost)                                                           \
+    X(conv2d_fused_winograd_f4x4_cpu, FORWARD, "Winograd F(4×4, 3×3)", "any", "NHWC", conv_frozen_winograd,  \
+      conv_f4x4_cost)                                                                                        \
+    X(conv2d_fused_winograd_f3x3_cpu, FORWARD, "Winograd F(3×3, 3×3)", "any", "NHWC", conv_frozen_winograd,  \
+      conv_f3x3_cost)                                                                                        \
+    X(conv2d_fused_winograd_f2x2_cpu, FORWARD, "Winograd F(2×2, 3×3)", "any", "NHWC", conv_frozen_winograd,  \
+      conv_f2x2_cost)                                                                                        \
+    X(inverted_residual_packed_cpu, FORWARD, "1×1, depthwise and 1×1 by strips", "any", "NHWC",              \
+      conv_frozen_depthwise, NULL)                                                                           \
+    X(inverted_residual_cpu, FORWARD, "composed", "any", "NHWC", NULL, NULL)                                 \
+    X(conv2d_pooled_cpu, FORWARD, "convolution, ReLU, max pooling by tiles", "any", "NCHW", conv_float32,    \
+      NULL)                                                                                                  \
+    X(conv2d_pooled_composed_cpu, FORWARD, "composed", "any", "NCHW", NULL, NULL)                            \
+    X(conv2d_pooled_grad_input_cpu, BACKWARD_DATA, "convolution, ReLU, max pooling by tiles", "any", "NCHW", \
+      conv_float32, NULL)                                                                                    \
+    X(conv2d_pooled_grad_input_composed_cpu, BACKWARD_DATA, "composed", "any", "NCHW", NULL, NULL)           \
+    X(conv2d_pooled_grad_filter_cpu, BACKWARD_WEIGHTS, "convolution, ReLU, max pooling by tiles", "any",     \
+      "NCHW", conv_float32, NULL)                                                                            \
+    X(conv2d_pooled_grad_filter_composed_cpu, BACKWARD_WEIGHTS, "composed", "any", "NCHW", NULL, NULL)       \
+    X(conv_onednn, FORWARD, "oneDNN's", "oneDNN's", "oneDNN's", conv_by_onednn, conv_by_onednn_cost)         \
+    X(conv_grad_input_onednn, BACKWARD_DATA, "oneDNN's", "oneDNN's", "oneDNN's", conv_by_onednn, NULL)       \
+    X(conv_grad_filter_onednn, BACKWARD_WEIGHTS, "oneDNN's", "oneDNN's", "oneDNN's", conv_by_onednn,         \
+      conv_by_onednn_cost)                                                                                   \
+    X(conv_transpose_onednn, BACKWARD_DATA, "oneDNN's", "oneDNN's", "oneDNN's", conv_by_onednn, NULL)        \
+    X(conv2d_fused_onednn, FORWARD, "oneDNN's", "oneDNN's", "oneDNN's", conv_by_onednn, NULL)                \
+    X(conv_cpu, FORWARD, "im2col and GEMM", "any", "any", NULL, NULL)                                        \
+    X(conv_grad_input_cpu, BACKWARD_DATA, "im2col and GEMM", "any", "any", NULL, NULL)                       \
+    X(conv_grad_filter_cpu, BACKWARD_WEIGHTS, "im2col and GEMM", "any", "any", NULL, NULL)                   \
+    X(conv_transpose_cpu, BACKWARD_DATA, "im2col and GEMM", "any", "any", NULL, NULL)                        \
+    X(conv2d_fused_cpu, FORWARD, "composed", "any", "any", NULL, NULL)
 
 typedef struct conv_algorithm {
+    const char *kernel;
     conv_kind direction;
+    const char *algorithm, *isa, *layout;
     const char *(*supports)(const conv_problem *p);
     double (*cost)(const conv_problem *p);
 } conv_algorithm;
@@ -60,7 +80,7 @@ typedef struct conv_algorithm {
 #define CONV_ID(kernel, ...) CONV_ALGORITHM_##kernel,
 typedef enum conv_algorithm_id { CONV_ALGORITHMS(CONV_ID) CONV_ALGORITHM_COUNT } conv_algorithm_id;
 
-#define CONV_ROW(kernel, ...) {__VA_ARGS__},
+#define CONV_ROW(kernel, ...) {#kernel, __VA_ARGS__},
 static const conv_algorithm conv_algorithms[CONV_ALGORITHM_COUNT]
     __attribute__((unused)) = {CONV_ALGORITHMS(CONV_ROW)};
 

@@ -60,9 +60,10 @@ def test_which_kernel_ran_and_why_not_the_others(op, capfd):
 
 
 def algorithms():
-    """Rows of the list of convolution algorithms, in its order: kernel -> direction."""
+    """Rows of the list of convolution algorithms: kernel -> direction, algorithm, instruction set, layout; in its order."""
     text = re.sub(r"\\\n\s*", "", (ROOT / "ops/conv/algorithms.h").read_text())
-    return dict(re.findall(r"\bX\((\w+), ([A-Z_]+),", text))
+    rows = re.findall(r'\bX\((\w+), ([A-Z_]+),\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)",', text)
+    return {row[0]: row[1:] for row in rows}
 
 
 def test_the_list_of_convolution_algorithms_is_the_op_tables():
@@ -71,7 +72,7 @@ def test_the_list_of_convolution_algorithms_is_the_op_tables():
     for op in asked:
         assert op["kernels"] == sorted(op["kernels"], key=listed.index), op["name"]
         for kernel in op["kernels"]:
-            direction = algorithms()[kernel]
+            direction = algorithms()[kernel][0]
             expected = ("BACKWARD_WEIGHTS" if "grad_filter" in op["name"] else
                         "BACKWARD_DATA" if "grad_input" in op["name"] or "transpose" in op["name"] else "FORWARD")
             assert direction == expected, kernel
@@ -80,6 +81,7 @@ def test_the_list_of_convolution_algorithms_is_the_op_tables():
 def test_the_list_of_convolution_algorithms_is_the_documented_one():
     page = [line.split(" | ") for line in (ROOT / "docs/architecture.md").read_text().splitlines() if line.startswith("| `")]
     documented = {name: cells for cells in page for name in re.findall(r"`(\w+)`", cells[0])}
-    for kernel in algorithms():
+    for kernel, (_, algorithm, isa, layout) in algorithms().items():
         assert kernel in documented, f"docs/architecture.md does not list {kernel}"
-        assert documented[kernel][2].startswith("AVX-512, ") == ("_avx512_" in kernel), kernel
+        assert documented[kernel][1].split(";")[0] == algorithm, kernel
+        assert documented[kernel][2] == f"{isa}, {layout}", kernel
