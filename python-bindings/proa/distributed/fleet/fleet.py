@@ -1,5 +1,6 @@
 """Fleet: the object through which a script joins a job and wraps model and optimizer for distributed training."""
 import os
+import warnings
 
 from ... import _core
 from ...framework import mode
@@ -22,6 +23,7 @@ class Fleet:
         self._util, self._hcg, self._topology = UtilBase(), None, None
         self.user_defined_optimizer = self._static_optimizer = None
         self._averages_gradients = False  # whether the model that distributed_model made does
+        self._programs_ready = False  # whether minimize or DistributedInfer has prepared this process's programs
 
     # ---- joining ----
 
@@ -229,6 +231,7 @@ class Fleet:
             raise ValueError("fleet.minimize: call distributed_optimizer first")
         if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
             return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        self._refuse_servers("fleet.minimize")
         if get_world_size() > 1 and not is_initialized():
             init_parallel_env()
         self._static_optimizer = transformed(self.user_defined_optimizer, self._user_defined_strategy)
@@ -236,6 +239,7 @@ class Fleet:
         if get_world_size() > 1:
             average_over_ranks(self._static_optimizer, program_of(loss), startup_program or default_startup_program(),
                                self._user_defined_strategy)
+        self._programs_ready = True
         return result
 
     def _optimizer(self):
@@ -274,6 +278,42 @@ class Fleet:
     def amp_init(self, place, scope=None, test_program=None, use_fp16_test=False):
         """Casts the parameters of a program of pure float16."""
         return self._optimizer().amp_init(place, scope, test_program, use_fp16_test)
+
+    # ---- servers ----
+
+    def init_server(self, *args, **kwargs):
+        """Prepares this server's tables, from a folder if one is given. A job without servers: a warning."""
+        self._without_servers("init_server")
+
+    def run_server(self):
+        """Serves the tables. A job without servers: a warning."""
+        self._without_servers("run_server")
+
+    def init_worker(self, scopes=None):
+        """Connects this worker to the servers. A job without servers: a warning."""
+        self._without_servers("init_worker")
+
+    def stop_worker(self):
+        """Ends this worker's connections to the servers. A job without servers: a warning."""
+        self._without_servers("stop_worker")
+
+    def shrink(self, threshold=None):
+        """Drops rows of tables that nobody has read for `threshold` calls of shrink. A job without servers: a warning."""
+        self._without_servers("shrink")
+
+    def _without_servers(self, name):
+        if self._role_maker is None:
+            raise ValueError(f"fleet.{name}: this process has no role yet; call fleet.init first")
+        self._refuse_servers(f"fleet.{name}")
+        warnings.warn(f"fleet.{name}: the job has no servers, so there is nothing to do", stacklevel=3)
+
+    def _refuse_servers(self, who):
+        """Raises if this is a job with servers: there is no parameter server."""
+        servers = self._maker()._get_pserver_endpoints()
+        if servers:
+            raise NotImplementedError(
+                f"{who}: the job has {len(servers)} servers ({','.join(servers)}), and Proa has no parameter server; start the "
+                "script with proa.distributed.launch --nproc_per_node and call fleet.init(is_collective=True)")
 
     # ---- saving ----
 
