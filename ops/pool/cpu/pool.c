@@ -58,9 +58,9 @@ typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), a
 static bool goes_by_rows(const pool_job *job)
 {
     const pool_geometry *g = &job->g;
-    if (job->task != POOL_FORWARD || !rows_in_place(job->dtype)) return false;
+    if (job->task != POOL_FORWARD) return false;
     if (job->mask && (g->channels_last || pixels(g->in) > INT32_MAX)) return false;
-    return g->channels_last || (!g->adaptive && g->out[2] > 3);
+    return g->channels_last || (rows_in_place(job->dtype) && !g->adaptive && g->out[2] > 3);
 }
 
 static bool goes_by_lanes(const pool_job *job)
