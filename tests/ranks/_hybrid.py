@@ -22,7 +22,7 @@ from proa.distributed.sharding import group_sharded_parallel
 
 CASE = {"model": "gpt", "dp": 1, "mp": 1, "pp": 1, "sharding": 1, "level": "fleet", "amp": "O0", "recompute": 0, "merge": 1,
         "clip": "none", "optimizer": "momentum", "schedule": "1F1B", "chunks": 1, "groups": 0, "dtype": "float32", "refused": ""}
-LIMIT, SPREAD = 1e-5, 4
+LIMIT, SPREAD = {"float32": 1e-5, "float64": 1e-12}, 4
 
 
 def read(text):
@@ -191,7 +191,7 @@ def reference(case, steps):
     """(what one process makes of a case, the limit for ranks), known to all of them."""
     box = [None]
     if dist.get_rank() == 0:
-        wanted, limit = alone(case, steps), LIMIT
+        wanted, limit = alone(case, steps), LIMIT[case["dtype"]]
         if case["amp"] != "O0":
             losses, weights = alone({**case, "amp": "O0"}, steps, int(case["amp"] == "float16"))
             limit = SPREAD * apart(losses, {name: (value, lambda w: w) for name, value in weights.items()}, wanted)

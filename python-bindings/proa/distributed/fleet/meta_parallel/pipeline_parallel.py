@@ -130,12 +130,15 @@ class PipelineParallel(MetaParallelBase):
         return self._loss_for_all()
 
     def _loss_for_all(self):
-        loss = self.total_loss if self.is_last else _core.full([], 0.0, _core.float32)
-        loss = _core.cast(loss.reshape([]), _core.float32)
+        """The loss on every stage, in float64 if the last stage has it so, else in float32."""
+        told = _core.full([2], 0.0, _core.float64)  # the loss, and whether it is float64
+        if self.is_last:
+            is_double = _core.full([1], float(self.total_loss.dtype == _core.float64), _core.float64)
+            told = _core.concat([_core.cast(self.total_loss.reshape([1]), _core.float64), is_double], 0)
         group = self._hcg.get_pipe_parallel_group()
         if group.nranks > 1:
-            _c.broadcast(loss, group.ranks[-1], group)
-        return loss
+            _c.broadcast(told, group.ranks[-1], group)
+        return _core.cast(told[0], _core.float64 if float(told[1]) else _core.float32)
 
     def train_batch(self, data, optimizer, lr_scheduler=None, scaler=None):
         """A step on [inputs, labels] of micro_batch_size · accumulate_steps rows; returns the mean loss."""
