@@ -40,7 +40,7 @@ def make_optimizer(case, net):
     params = net.parameters()
     if case["groups"]:
         flat, others = [p for p in params if len(p.shape) < 2], [p for p in params if len(p.shape) > 1]  # the same on any stage
-        params = [group for group in ({"params": others, "learning_rate": 0.5}, {"params": flat}) if group["params"]]
+        params = [{"params": others, "learning_rate": 0.5}, {"params": flat}]  # a stage may have none of one kind
     half = {"multi_precision": True} if case["amp"] == "O2" else {}
     if case["optimizer"] == "momentum":
         return paddle.optimizer.Momentum(0.02, 0.9, parameters=params, grad_clip=clip, weight_decay=1e-3, **half)

@@ -281,6 +281,11 @@ refused(ValueError, ["SyncBatchNorm", "pp_degree"], lambda: fleet.distributed_mo
 other = PipelineLayer([nn.Linear(4, 4), nn.Linear(4, 4)], topology=fleet.CommunicateTopology(["pipe", "model"], [1, 2]))
 refused(ValueError, ["topology", "pp_degree"], lambda: fleet.distributed_model(other))
 refused(ValueError, ["p_g_os", "pp_degree"], lambda: group_sharded_parallel(layers, sgd(layers), "p_g_os"))
+clip = nn.ClipGradByGlobalNorm(0.1)
+groups = [{"params": [p]} for p in layers.parameters()[:1 + rank]]  # each takes a norm over the stages
+refused(ValueError, [f"{1 + rank} here, [1, 2]", "pp_degree", "empty"],
+        lambda: fleet.distributed_optimizer(paddle.optimizer.SGD(0.1, parameters=groups, grad_clip=clip)))
+fleet.distributed_optimizer(paddle.optimizer.SGD(0.1, parameters=[*groups, {"params": []}][:2], grad_clip=clip))
 """
 
 

@@ -35,7 +35,9 @@ def test_drawn_combinations_are_one_process(tmp_path, ranks, count, steps):
 
 @pytest.mark.parametrize("ranks, case", [(4, {"pp": 2, "mp": 2, "amp": "O2", "optimizer": "lamb", "merge": 2}),  # a composed step, autocast
                                          (2, {"sharding": 2, "level": "os_g", "optimizer": "sgd"}),  # reduced: blocked gradients
-                                         (2, {"pp": 2, "dtype": "float64"})])  # the loss, sent in float32
+                                         (2, {"pp": 2, "dtype": "float64"}),  # the loss, sent in float32
+                                         # the first stage has no biases: an empty group takes part in norms
+                                         (4, {"model": "bert", "pp": 4, "clip": "global", "groups": 1})])
 def test_combinations_that_were_wrong_once_are_one_process(tmp_path, ranks, case):
     are_one_process(tmp_path, ranks, [{"model": "resnet", **case}], 3)
 

@@ -2,7 +2,7 @@
 ranks, clip by norms over model-parallel ranks, and divide states over the sharding group."""
 from ... import _core
 from .. import communication as _c
-from ..sharding.clip import ModelSquares, clip_over_ranks, refuse_line_search, summed
+from ..sharding.clip import ModelSquares, agree_on_clips, clip_over_ranks, refuse_line_search, summed
 from ..sharding.exchange import agree_on_gradients, average
 from ..sharding.group_sharded import deal_out, scaled_together
 from ..sharding.layer_rates import rates_over_ranks
@@ -31,6 +31,8 @@ class HybridParallelOptimizer:
                 refuse_line_search("distributed_optimizer", optimizer, "tensor parallelism (mp_degree)")
             clip_over_ranks(optimizer, _total_over(hcg, model), model)
             rates_over_ranks(optimizer, model)
+        if hcg.get_pipe_parallel_group().nranks > 1:
+            agree_on_clips(optimizer, hcg.get_pipe_parallel_group())
         if hcg.get_sharding_parallel_world_size() > 1:
             self._deal_out()
 

@@ -4,6 +4,7 @@ from ...framework.selected_rows import on_merged_rows
 from ...nn.clip import ClipGradByGlobalNorm, ClipGradByNorm
 from .. import communication as _c
 from ..group import get_group
+from ..objects import all_gather_object
 
 
 def squares(grads):
@@ -126,3 +127,14 @@ def clip_over_ranks(optimizer, total_of, model):
     for group in optimizer._param_groups:
         if isinstance(group, dict):
             group["grad_clip"] = wrapped(group["grad_clip"])
+
+
+def agree_on_clips(optimizer, stages):
+    """Refuses an optimizer whose groups of parameters take another number of norms over all ranks than those of the other stages,
+    which would wait for it."""
+    clips, found = [options["grad_clip"] if options else optimizer._grad_clip for _, options in optimizer._groups()], []
+    own = sum(type(clip) is ClipOverRanks for clip in clips)
+    all_gather_object(found, own, stages)
+    if set(found) != {own}:
+        raise ValueError(f"distributed_optimizer: ClipGradByGlobalNorm takes a norm for each group of parameters: {own} here, {found} on the "
+                         "stages (pp_degree); give every stage's optimizer the same groups, also those that are empty there")
