@@ -121,13 +121,13 @@ def steps_done(folder):
 
 
 def kill_one(rng, folder, job, ranks):
-    """Kills a random rank at a random moment; (what happened, complaints)."""
-    victim, until = rng.randrange(ranks), time.monotonic() + 120
-    goal = steps_done(folder) + rng.choice([0, 0, 1, 2, 3])
+    """Kills a random rank while ranks meet or behind a random step; (what happened, complaints)."""
+    victim, until, done = rng.randrange(ranks), time.monotonic() + 120, steps_done(folder)
+    goal = done + rng.choice([0, rng.randrange(max(1, STEPS - done)), rng.randrange(max(1, STEPS - done))])
     pid = folder / f"{victim}.pid"
     while time.monotonic() < until and job.poll() is None and not (pid.exists() and steps_done(folder) >= goal):
         time.sleep(0.005)
-    time.sleep(rng.uniform(0, 2.0 if goal == steps_done(folder) else 0.3))
+    time.sleep(rng.uniform(0, 1.5 if goal == done else 0.15))  # seconds of a start; of a step and its checkpoint
     if job.poll() is not None:
         return "it had ended", [] if job.returncode == 0 else [f"the job ended with {job.returncode} before anybody was killed"]
     try:
