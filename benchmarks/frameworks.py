@@ -3,6 +3,9 @@ Paddle, and Torch(). Names that they share (matmul, relu, F.conv2d, …) are rea
 `F`. Needs NumPy and the framework alone."""
 import importlib
 import math
+import os
+import subprocess
+import tempfile
 
 import numpy as np
 
@@ -128,9 +131,10 @@ class Paddle:
         self.t.jit.save(model, path, input_spec=[self.t.static.InputSpec(list(shape), dtype)])
 
     def quantize(self, make, batches, path, to):
-        """Calibrates what make() builds on the batches and saves it as `to`; `path` is the exported model in float."""
-        if "lstm" in path:
-            return  # the predictor's quantizer does it
+        """Calibrates what make() builds on the batches and saves it as `to`; `path` is the exported model in float. LSTMs and
+        embeddings, which ONNX Runtime's tool quantizes, too, ImperativePTQ leaves in float: `proa quantize` does not."""
+        if not batches[0].dtype.kind == "f":
+            return self.quantize_file(batches, path, to)
         q = self.t.quantization
         ptq = q.ImperativePTQ(q.PTQConfig(q.AbsmaxQuantizer(), q.PerChannelAbsmaxQuantizer()))
         model = ptq.quantize(make(), inplace=True)
@@ -139,7 +143,17 @@ class Paddle:
         spec = self.t.static.InputSpec(list(batches[0].shape), str(batches[0].dtype))
         ptq.save_quantized_model(model, to, input_spec=[spec])
 
-    def predictor(self, path, threads, int8=False, samples=None, bfloat16=False):
+    def quantize_file(self, batches, path, to):
+        infer = importlib.import_module(self.name + ".inference")
+        name = infer.create_predictor(infer.Config(path + ".pdmodel", path + ".pdiparams")).get_input_names()[0]
+        command = [os.path.join(os.environ["PROA_BENCHMARKS"], "../bin/proa"), "quantize", path, "--embeddings", "--output", to]
+        with tempfile.TemporaryDirectory() as folder:
+            for i, x in enumerate(batches):
+                np.savez(f"{folder}/{i}.npz", **{name: x})
+                command += ["--data", f"{folder}/{i}.npz"]
+            subprocess.run(command, check=True, capture_output=True)
+
+    def predictor(self, path, threads, int8=False, bfloat16=False):
         infer = importlib.import_module(self.name + ".inference")
         config = infer.Config(path + ".pdmodel", path + ".pdiparams")
         config.set_cpu_math_library_num_threads(threads)
@@ -150,9 +164,6 @@ class Paddle:
             config.enable_mkldnn_int8()
         if bfloat16:
             config.enable_mkldnn_bfloat16()
-        if samples:
-            config.enable_quantizer()
-            config.quantizer_config().set_quant_data(samples)
         p = infer.create_predictor(config)
         into, out = p.get_input_handle(p.get_input_names()[0]), p.get_output_handle(p.get_output_names()[0])
 

@@ -1,7 +1,7 @@
 """Family `inference`: batch 1, float32. Proa and Paddle run models that they exported, through their predictors, and Proa
 also from C (predict.c); ONNX Runtime runs what PyTorch exported; PyTorch runs eagerly. Decoding makes one token after the
-other with a cache of keys and values, eagerly. INT8 rows: what ImperativePTQ calibrated beside what ONNX Runtime's quantize_static did
-(QDQ, unsigned activations, weights by channel); LSTMs are quantized by Proa's quantizer and by quantize_dynamic. BF16 rows: what
+other with a cache of keys and values, eagerly. INT8 rows: what ImperativePTQ (networks of images) or `proa quantize --embeddings` calibrated beside what ONNX Runtime's
+quantize_static did (QDQ, unsigned activations, weights by channel) or, LSTMs, quantize_dynamic. BF16 rows: what
 enable_mkldnn_bfloat16 makes of the float32 models. Over an adapter of frameworks.py."""
 import json
 import os
@@ -86,11 +86,10 @@ def run_row(file_name, build, shape, dtype):
 def int8_row(file_name, shape, dtype):
     def make(fw):
         x = example(shape, dtype)
-        by_quantizer = file_name.startswith("lstm") and fw.name == "proa"
-        path = os.path.join(fw.folder, file_name + INT8 * (not by_quantizer))
+        path = os.path.join(fw.folder, file_name + INT8)
         if fw.way == "proa+c":
-            return Predict(path, fw.threads, shape, dtype, "quantize" if by_quantizer else "int8")
-        run = fw.predictor(path, fw.threads, **{"samples": [x]} if by_quantizer else {"int8": True})
+            return Predict(path, fw.threads, shape, dtype, "int8")
+        run = fw.predictor(path, fw.threads, int8=True)
         return lambda: run(x)
     return Row("run", make)
 

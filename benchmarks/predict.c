@@ -1,7 +1,7 @@
 /* Time and memory of running an exported model from C: loads and optimizes it once, runs it on one input
  * repeatedly, and prints a line of JSON. Started by inference.py beside the frameworks' predictors. Usage:
- * predict PREFIX THREADS SECONDS float|int8|quantize float32|int64 DIM...
- * int8: a model that was calibrated; quantize: a float model, which is quantized on the input. */
+ * predict PREFIX THREADS SECONDS float|int8 float32|int64 DIM...
+ * int8: a model that was calibrated. */
 #include "timing.h"
 
 #include <proa.h>
@@ -59,18 +59,12 @@ static long long peak_bytes(void)
     return kib * 1024;
 }
 
-static proa_tensors the_input(int64_t i, void *context)
-{
-    (void)i;
-    return (proa_tensors){1, context};
-}
-
 int main(int argc, char **argv)
 {
     int64_t shape[PROA_MAX_DIMS];
     int dims = argc - 6;
     if (dims < 1 || dims > PROA_MAX_DIMS) {
-        fprintf(stderr, "usage: predict PREFIX THREADS SECONDS float|int8|quantize float32|int64 DIM...\n");
+        fprintf(stderr, "usage: predict PREFIX THREADS SECONDS float|int8 float32|int64 DIM...\n");
         return 2;
     }
     for (int i = 0; i < dims; i++) shape[i] = atoll(argv[6 + i]);
@@ -79,8 +73,6 @@ int main(int argc, char **argv)
     proa_tensor *x =
         numbers((proa_ints){dims, shape, NULL, NULL}, strcmp(argv[5], "int64") == 0 ? PROA_I64 : PROA_F32);
     proa_program *p = proa_program_load(argv[1]);
-    if (p && strcmp(argv[4], "quantize") == 0)
-        (void)proa_program_quantize(p, (proa_samples){1, the_input, &x}, (proa_quantize_opts){0}, NULL);
     const char *passes = strcmp(argv[4], "float") == 0 ? NULL : "all,int8";
     proa_executor *e =
         p ? proa_executor_with(p, (proa_executor_opts){.frozen = true, .passes = passes}) : NULL;

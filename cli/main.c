@@ -28,7 +28,7 @@ static const char help[] =
     "      runs the program as N ranks of one job (default: one a core); when one fails, ends all, and\n"
     "      starts them again up to --restarts times; --log: a file a rank instead of this output\n"
     "  proa quantize MODEL --data FILE.npz… --output PREFIX [--algo abs_max|avg|KL]\n"
-    "           [--weights channel|tensor] [--bits N] [--skip WEIGHT]\n"
+    "           [--weights channel|tensor] [--bits N] [--skip WEIGHT] [--embeddings]\n"
     "      runs it on samples and writes it with fake quantizers of the scales that were seen\n"
     "  proa plan --model gpt:layers=L,hidden=H,heads=A,vocabulary=V,sequence=S | --model MODEL\n"
     "           --ranks N,… --batch ROWS [--weak] [--degrees data=D,pipe=P,sharding=N,model=T,\n"

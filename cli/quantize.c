@@ -78,6 +78,7 @@ int cli_quantize(cli_args *a)
         else if (cli_is(a, "algo")) status = cli_value(a, &algo);
         else if (cli_is(a, "weights")) status = cli_value(a, &weights);
         else if (cli_is(a, "skip")) status = cli_value(a, &j.opts.skip);
+        else if (cli_is(a, "embeddings")) j.opts.embeddings = true;
         else if (cli_is(a, "bits")) status = cli_int(a, 2, &j.opts.bits);
         else status = cli_unknown(a);
     }

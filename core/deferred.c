@@ -111,6 +111,31 @@ proa_tensor *proa__deferred_once(proa_tensor *t)
     return status == PROA_OK ? t : NULL;
 }
 
+/* Reads the elements of another deferred tensor; the caller holds `reading`. */
+static proa_status read_other(void *context, void *to, size_t bytes)
+{
+    const proa_storage *s = context;
+    const deferred *d = s->context;
+    if (!s->data) return d->source.read(d->source.context, to, bytes);
+    memcpy(to, s->data, bytes);
+    return PROA_OK;
+}
+
+static void release_other(void *context) { proa__storage_release(context); }
+
+proa_tensor *proa__deferred_again(proa_tensor *t)
+{
+    const deferred *d = proa__is_unread(t) ? deferred_of(t) : NULL;
+    if (!d) return t;
+    proa__deferred source = {
+        .read = read_other, .release = release_other, .context = t->storage, .spare = d->source.spare};
+    atomic_fetch_add(&t->storage->refs, 1);
+    proa_tensor *made =
+        proa__deferred_new((proa_ints){t->ndim, t->shape, NULL, NULL}, (proa_dtype)t->dtype, source);
+    if (!made) proa__storage_release(t->storage);
+    return made;
+}
+
 bool proa__deferred_is(const proa_tensor *t, const void *context)
 {
     const deferred *d = deferred_of(t);

@@ -39,6 +39,9 @@ proa_status proa__deferred_evict(proa_tensor *t, bool *gone);
  * they are read into while t stays unread. For those who make something else of t, which then needs no
  * memory for its elements. NULL on error. */
 proa_tensor *proa__deferred_once(proa_tensor *t);
+/* A deferred tensor of its own with the elements of t, which has not been read: they are read again for it,
+ * and t stays unread. t itself if it was read. NULL on error. */
+proa_tensor *proa__deferred_again(proa_tensor *t);
 /* True if t's storage is deferred, with this context as its source. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);
 /* Records that the source has changed and that the elements read for t are the changed ones. A backward that

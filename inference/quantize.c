@@ -1,10 +1,13 @@
 /* Quantization after training: runs a program on samples, and replays it with fake quantizers at the operands
  * of convolutions and matrix products. At LSTMs and GRUs it quantizes the matrices alone, for which it needs
- * no samples: their INT8 kernel quantizes inputs and states in each run. May use core, ops and jit. */
+ * no samples: their INT8 kernel quantizes inputs and states in each run. Of embeddings it quantizes the
+ * table. May use core, ops and jit. */
 #include "calibrate.h"
 #include "runtime.h"
 
 #include "core/args_visit.h"
+#include "core/deferred.h"
+#include "impl/embedding.h"
 #include "impl/matmul.h"
 #include "impl/rnn.h"
 #include "jit/ir/program.h"
@@ -106,8 +109,18 @@ int64_t proa__quantizable_matrices(const proa_instr *instr, const proa__op_types
     return a->weight_list.count / 2;
 }
 
+/* True for a lookup in a constant table that is to be quantized. */
+static bool is_lookup(const quantizing *q, const proa_instr *instr)
+{
+    if (!q->opts->embeddings || strcmp(instr->op->name, "embedding") != 0) return false;
+    const proa_var *w = operand(instr, 1);
+    bool skipped = q->opts->skip && w && strcmp(w->name, q->opts->skip) == 0;
+    return is_float(w) && w->persistable && w->value && !skipped && !is_excluded(q, instr);
+}
+
 static int64_t matrices_of(const quantizing *q, const proa_instr *instr)
 {
+    if (is_lookup(q, instr)) return 1;
     proa__op_types types = {q->opts->n_op_types, q->opts->op_types};
     return is_excluded(q, instr) ? 0 : proa__quantizable_matrices(instr, &types, q->opts->skip);
 }
@@ -169,12 +182,27 @@ static proa_status run_batches(quantizing *q, proa_executor *e, proa_samples sam
     return PROA_OK;
 }
 
+/* Gives a copy of a program weights of its own where the file's have not been read, so that their floats are
+ * freed with the copy. */
+static proa_status read_again(proa_program *copy)
+{
+    PROA_SCOPED;
+    proa_block *root = proa__root(copy);
+    for (int32_t i = 0; i < root->n_vars; i++) {
+        proa_var *v = root->vars[i];
+        proa_tensor *again = v->persistable && v->value ? proa__deferred_again(v->value) : v->value;
+        if (again != v->value) PROA_TRY(proa_error() ? proa_error() : proa__var_set_value(root, v, again));
+    }
+    return PROA_OK;
+}
+
 /* Runs a copy of the program whose outputs are the activations. */
 static proa_status calibrate(quantizing *q, proa_samples samples)
 {
     proa_program *p = proa_program_clone(q->program, true);
     proa_tensors outs = {q->n_activations, proa_scope_alloc((size_t)q->n_activations * sizeof *outs.at)};
     proa_executor *e = NULL;
+    if (p && read_again(p) != PROA_OK) outs.at = NULL;
     for (int64_t i = 0; p && outs.at && i < outs.count; i++)
         outs.at[i] = proa_program_find(p, q->activations[i].var->name);
     if (p && outs.at && proa_program_set_outputs(p, outs) == PROA_OK) e = proa_executor_new(p);
@@ -235,6 +263,13 @@ static proa_tensor *quantize_weight(quantizing *q, const proa_instr *instr, cons
     return made;
 }
 
+static proa_status quantize_table(quantizing *q, const proa_instr *instr, proa_embedding_args *a)
+{
+    a->weight = quantize_weight(q, instr, operand(instr, 1), a->weight, 0);
+    q->n_ops++;
+    return a->weight ? proa_call_op(instr->op, a) : proa_error();
+}
+
 static proa_status quantize_matrices(quantizing *q, const proa_instr *instr, proa_rnn_args *a, int64_t n)
 {
     const proa_rnn_args *old = instr->args;
@@ -254,6 +289,7 @@ static proa_status add_quantizers(proa_block *block, const proa_instr *instr, vo
 {
     quantizing *q = context;
     bool in_root = block == proa__root(q->program);
+    if (in_root && is_lookup(q, instr)) return quantize_table(q, instr, args);
     int64_t matrices = in_root ? matrices_of(q, instr) : 0;
     if (matrices) return quantize_matrices(q, instr, args, matrices);
     const struct product *kind = in_root && q->has_samples ? product_of(q, instr) : NULL;

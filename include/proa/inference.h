@@ -40,6 +40,7 @@ typedef struct proa_quantize_opts {
     int64_t n_rules;
     const int64_t *excluded; /* indices of ops in the main block that stay in float */
     int64_t n_excluded;
+    bool embeddings; /* tables of embeddings, too: a scale for each row, whatever op_types says */
 } proa_quantize_opts;
 
 /* Batches for calibration. batch(i) returns tensors for the program's inputs, in order; it is called twice
@@ -55,8 +56,8 @@ typedef struct proa_quantize_counts {
 } proa_quantize_counts;
 
 /* Runs p on samples, and inserts Paddle's fake quantizers at the operands of convolutions and matrix products
- * with weights. counts may be NULL. UNSUPPORTED if there is no such op, or p has branches. An error leaves p
- * unchanged. */
+ * with weights, and at tables that are asked for. counts may be NULL. UNSUPPORTED if there is no such op, or
+ * p has branches. An error leaves p unchanged. */
 PROA_API proa_status proa_program_quantize(proa_program *p, proa_samples samples, proa_quantize_opts opts,
                                            proa_quantize_counts *counts);
 

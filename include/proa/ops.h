@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "d6ba34755c55cb0b4ec5b03af2bb945a41f729ba67aba51e01a05783434c7dac"
+#define PROA_TABLE_HASH "3a4b4dfe5f26ad11a58d2b099743faf24654d3f685ba4cf2365d288107ae6fc9"
 
 #endif

@@ -1,7 +1,7 @@
 /* The INT8 pass runs quantized models on integers. It finds the values that are on a quantization grid
- * (integers times a step), turns products, sums and mean pooling of such values into INT8 ops with epilogues
- * (int8_products.c, int8_matmul.c, int8_rnn.c, int8_sums.c), and lets the ops before these make integers
- * (int8_requantize.c). May use core and ops. */
+ * (integers times a step), turns products, lookups, sums and mean pooling of such values into INT8
+ * ops with epilogues (int8_products.c, int8_matmul.c, int8_rnn.c, int8_embedding.c, int8_sums.c), and lets
+ * the ops before these make integers (int8_requantize.c). May use core and ops. */
 #include "int8.h"
 
 #include "core/internal.h"
@@ -179,6 +179,7 @@ static proa_status rewrite(int8_pass *p)
             PROA_TRY(proa__int8_product(p, i));
             PROA_TRY(proa__int8_matmul(p, i));
             PROA_TRY(proa__int8_rnn(p, i));
+            PROA_TRY(proa__int8_embedding(p, i));
             PROA_TRY(proa__int8_sum(p, i));
         }
     return p->n_products ? proa__int8_requantize(p) : PROA_OK;

@@ -89,6 +89,10 @@ proa_status proa__int8_sum(int8_pass *p, int32_t at);
 /* Replaces the recurrent op at `at` by an INT8 op, if all its matrices are on grids. */
 proa_status proa__int8_rnn(int8_pass *p, int32_t at);
 
+/* ---- int8_embedding.c ---- */
+/* Replaces the embedding at `at` by an INT8 op, if its table is on a grid. */
+proa_status proa__int8_embedding(int8_pass *p, int32_t at);
+
 /* ---- int8_requantize.c ---- */
 /* Rebuilds the block with INT8 values: the ops before make the integers where they can, and quantize_int8 ops
  * do otherwise. */

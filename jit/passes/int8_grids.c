@@ -7,6 +7,7 @@
 #include "core/internal.h"
 #include "impl/elementwise.h"
 #include "impl/quantize.h"
+#include "impl/shape.h"
 
 /* The value of a positive constant scalar; 0: it is no such constant. */
 static double number_of(const int8_pass *p, const proa_tensor *slot)
@@ -73,12 +74,59 @@ static proa_status set_weight(int8_pass *p, const proa_tensor *out, proa_tensor 
 WEIGHT_OF_ONE(fake_quantize_abs_max, true)
 WEIGHT_OF_ONE(fake_quantize_dequantize_abs_max, false)
 
+enum { PIECE = 4 << 20 }; /* bytes of a weight that are quantized at a time, where its channels are rows */
+
+/* Quantizes rows [from, to) of x into `integers` and `largest`; false: not all are integers of 8 bits. */
+static bool quantize_rows(proa_tensor *x, int64_t from, int64_t to, int64_t round_type, proa_tensor *integers,
+                          proa_tensor *largest)
+{
+    PROA_SCOPED;
+    const int64_t row = x->numel / x->shape[0];
+    proa_tensor *part = proa_slice(x, PROA_INTS(0), PROA_INTS(from), PROA_INTS(to));
+    proa_fake_channel_wise_quantize_abs_max_result q =
+        proa_fake_channel_wise_quantize_abs_max(part, PROA_NONE, .round_type = round_type, .quant_axis = 0);
+    const proa_tensor *made = q.out ? proa__int8_integers(q.out) : NULL;
+    if (!made) return false;
+    memcpy(integers->data + from * row, made->data, (size_t)made->numel);
+    memcpy(largest->data + (size_t)from * sizeof(float), q.out_scale->data,
+           (size_t)(to - from) * sizeof(float));
+    return true;
+}
+
+/* The integers of a large float32 weight with a scale for each row, and the scales; NULL (or an error): not
+ * all are of 8 bits. They are never in memory as floats, and the floats only while they are read. */
+static proa_tensor *quantized_by_rows(proa_tensor *x, int64_t round_type, proa_tensor **largest)
+{
+    proa_tensor *integers = NULL;
+    PROA_SCOPE {
+        const int64_t rows = x->shape[0], step = 1 + PIECE / (x->numel / rows * (int64_t)sizeof(float));
+        proa_tensor *read = proa__deferred_once(x);
+        integers = read ? proa_empty((proa_ints){x->ndim, x->shape, NULL, NULL}, PROA_I8) : NULL;
+        *largest = integers ? proa_empty(PROA_SHAPE(rows), PROA_F32) : NULL;
+        bool all = *largest != NULL;
+        for (int64_t at = 0; all && at < rows; at += step)
+            all =
+                quantize_rows(read, at, at + step < rows ? at + step : rows, round_type, integers, *largest);
+        integers = all ? proa_return(integers) : NULL;
+        if (all) proa_return(*largest);
+    }
+    proa__constant_was_read(x);
+    proa_memory_trim();
+    return integers;
+}
+
 static proa_status by_channel(int8_pass *p, proa_tensor *slot, proa_tensor *given, proa_tensor *out,
                               int64_t bits, int64_t round_type, int64_t axis, bool floats)
 {
     proa_tensor *x = proa__int8_constant(p, slot);
     proa_tensor *scale = given ? proa__int8_constant(p, given) : PROA_NONE;
     if (!x || !scale || bits != 8) return PROA_OK;
+    bool large = x->dtype == PROA_F32 && x->ndim > 1 && x->numel > PIECE / (int64_t)sizeof(float);
+    if (large && axis == 0 && !given) {
+        proa_tensor *largest = NULL;
+        proa_tensor *integers = quantized_by_rows(x, round_type ? round_type : PROA_ZERO, &largest);
+        return integers ? set_weight(p, out, integers, largest, 0, floats) : proa_error();
+    }
     proa_fake_channel_wise_quantize_abs_max_result q = proa_fake_channel_wise_quantize_abs_max(
         proa__deferred_once(x), scale, .round_type = round_type ? round_type : PROA_ZERO, .quant_axis = axis,
         .is_test = given != NULL);

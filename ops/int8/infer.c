@@ -1,10 +1,13 @@
-/* Shape inference and argument checks of the INT8 ops other than rnn_int8 (infer_rnn.c). May use core
- * only. */
+/* Shape inference and argument checks of the INT8 ops other than rnn_int8 (infer_rnn.c). May use core and
+ * kernels. */
+#include "core/error.h"
 #include "ops/conv/geometry.h"
 #include "ops/ints.h"
 #include "ops/matmul/product.h"
 #include "ops/pool/geometry.h"
 #include "impl/int8.h"
+
+#include "kernels/rowwise.h"
 
 #define FAIL(op, argument, ...) \
     proa__op_fail(PROA_ERR_INVALID_ARGUMENT, proa_find_op(op), argument, __VA_ARGS__)
@@ -159,4 +162,30 @@ proa_status affine_int8_infer(const proa_affine_int8_args *a, proa_affine_int8_m
         a->activation != PROA_FUSED_ACTIVATION_RELU6)
         return FAIL(op, "activation", "is another than none, relu or relu6, which are all that the op has");
     return check_residual(op, a->residual, &m->out);
+}
+
+proa_status embedding_int8_infer(const proa_embedding_int8_args *a, proa_embedding_int8_metas *m)
+{
+    const char *op = "embedding_int8";
+    const proa_tensor *w = a->weight, *scale = a->scale;
+    PROA_TRY(check_weight(op, w));
+    if (w->ndim != 2)
+        return FAIL(op, "weight", "is %s; expected a table [rows, length]", proa__tensor_text(w));
+    bool by_row = scale->ndim == 1 && (scale->numel == 1 || scale->shape[0] == w->shape[0]);
+    if (scale->dtype != PROA_F32 || !by_row)
+        return FAIL(op, "scale", "must be float32 [1] or one number a row of weight %s, got %s",
+                    proa__shape_text(w->shape, w->ndim), proa__tensor_text(scale));
+    if (!rows_is_integer(a->x->dtype))
+        return proa__operand_dtype_fail(proa_find_op(op), "x", "is %s; expected integers",
+                                        proa__tensor_text(a->x));
+    if (a->x->ndim == PROA_MAX_DIMS)
+        return FAIL(op, "x", "is %s; expected at most %d dims", proa__tensor_text(a->x), PROA_MAX_DIMS - 1);
+    if (a->padding_idx < -1 || a->padding_idx >= w->shape[0])
+        return proa__op_fail(PROA_ERR_OUT_OF_RANGE, proa_find_op(op), "padding_idx",
+                             "is %lld; expected a row of weight %s, or -1 for none",
+                             (long long)a->padding_idx, proa__tensor_text(w));
+    m->out = proa_meta_of(a->x);
+    m->out.dtype = PROA_F32;
+    m->out.shape[m->out.ndim++] = w->shape[1];
+    return PROA_OK;
 }

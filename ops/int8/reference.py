@@ -71,6 +71,13 @@ def affine_int8(x, scale, bias=None, residual=None, data_format="NCHW", activati
     return y if last else np.moveaxis(y, -1, 1)
 
 
+def embedding_int8(x, weight, scale, padding_idx=-1):
+    table = weight.astype(np.float64) * scale.astype(np.float64)[:, None] / 127
+    if padding_idx >= 0:
+        table[padding_idx] = 0
+    return table[x]
+
+
 def add_int8(x, y, scale_x, scale_y, relu=False, high=127, dtype="F32"):
     y = x.astype(np.float64) * scale_x + y.astype(np.float64) * scale_y
     return _finished(y, 1.0, None, None, "relu" if relu else "none", 0.0, 0.0, 1.0, high, dtype)

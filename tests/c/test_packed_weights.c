@@ -5,6 +5,8 @@
 
 #include <proa.h>
 
+#include <proa/inference.h>
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -178,5 +180,32 @@ START_TEST(a_first_run_may_fail_at_any_allocation)
 }
 END_TEST
 
-SUITE("packed weights", a_packed_weight_keeps_its_bits, clones_on_threads_share_what_is_packed,
-      a_first_run_may_fail_at_any_allocation)
+static proa_tensors whole_input(int64_t i, void *context)
+{
+    (void)i, (void)context;
+    return one(proa_from_data(input, PROA_SHAPE(ROWS, SIDE), PROA_F32));
+}
+
+START_TEST(calibration_keeps_no_floats)
+{
+    static float out[ROWS * SIDE];
+    save_model();
+    int64_t before = live();
+    proa_program *p = proa_program_load(prefix);
+    proa_samples samples = {1, whole_input, NULL};
+    ck_assert_int_eq(proa_program_quantize(p, samples, (proa_quantize_opts){0}, NULL), PROA_OK);
+    ck_assert_int_lt(live() - before, weight_bytes / 2);
+    proa_executor *e = proa_executor_with(p, (proa_executor_opts){.frozen = true, .passes = "all,int8"});
+    ck_assert_msg(run(e, ROWS, out), "%s", proa_error_message());
+    ck_assert_int_lt(2 * (live() - before),
+                     3 * weight_bytes); /* two weights of a quarter each, perhaps packed */
+    const proa_tensor *w = proa_program_value(p, "first");
+    ck_assert(memcmp(proa_data((proa_tensor *)(uintptr_t)w), weights[0], sizeof weights[0]) == 0);
+    proa_executor_free(e);
+    proa_program_free(p);
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
+SUITE("packed weights", calibration_keeps_no_floats, a_packed_weight_keeps_its_bits,
+      clones_on_threads_share_what_is_packed, a_first_run_may_fail_at_any_allocation)

@@ -21,7 +21,8 @@ FUSED = dict.fromkeys(("conv2d_fused", "linear_fused", "linear_gelu", "linear_ge
                        "gelu_dropout", "gelu_dropout_grad"))
 # A predictor's pass makes these, on integers.
 INTEGERS = dict.fromkeys(("quantize_int8", "conv2d_int8", "conv2d_transpose_int8", "linear_int8", "matmul_int8",
-                          "max_pool2d_int8", "avg_pool2d_int8", "add_int8", "affine_int8", "rnn_int8"))
+                          "max_pool2d_int8", "avg_pool2d_int8", "add_int8", "affine_int8", "rnn_int8",
+                          "embedding_int8"))
 # Ops that Paddle's program format has no type for, by the type that they stand for, or why none is needed.
 STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_squared_norm": None,
               "clip_by_global_norm": None,  # None: gradient clipping, which Paddle does where nothing is recorded

@@ -126,6 +126,14 @@ typedef struct proa_affine_int8_args {
     proa_tensor *out;
 } proa_affine_int8_args;
 
+typedef struct proa_embedding_int8_args {
+    proa_tensor *x;
+    proa_tensor *weight;
+    proa_tensor *scale;
+    int64_t padding_idx;
+    proa_tensor *out;
+} proa_embedding_int8_args;
+
 typedef struct proa_add_int8_args {
     proa_tensor *x;
     proa_tensor *y;
@@ -317,6 +325,20 @@ PROA_API proa_tensor *proa_affine_int8_opt(proa_tensor *x, proa_tensor *scale, p
 #define proa_affine_int8(...) PROA_X_affine_int8_(__VA_ARGS__, )
 #define PROA_X_affine_int8_(x, scale, bias, residual, ...) \
     proa_affine_int8_opt((x), (scale), (bias), (residual), PROA_LITERAL(proa_affine_int8_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* As embedding, of a table of integers that represent q · scale / 127, with one scale or one a row of the
+ * table; the result is float32.
+ * (Tensor x, Tensor weight, Tensor scale, int padding_idx = -1) -> (Tensor out) */
+typedef struct proa_embedding_int8_opts {
+    char _;
+    int64_t padding_idx; /* default -1 */
+} proa_embedding_int8_opts;
+PROA_API proa_tensor *proa_embedding_int8_opt(proa_tensor *x, proa_tensor *weight, proa_tensor *scale,
+    proa_embedding_int8_opts opts);
+#define proa_embedding_int8(...) PROA_X_embedding_int8_(__VA_ARGS__, )
+#define PROA_X_embedding_int8_(x, weight, scale, ...) \
+    proa_embedding_int8_opt((x), (weight), (scale), PROA_LITERAL(proa_embedding_int8_opts){._ = 0, \
     __VA_ARGS__})
 
 /* x · scale_x + y · scale_y of integers of one shape, float32 or, rounded, an integer; relu: at least 0.
