@@ -244,6 +244,39 @@ static int64_t turn_three(char *d, const char *s, int64_t ss, int64_t rows)
     return r;
 }
 
+#if defined(TURN_SIXTEEN)
+/* turn_three of 1-byte elements, 16 rows at a time. */
+static __attribute__((target("ssse3"))) int64_t turn_three_bytes(char *d, const char *s, int64_t ss,
+                                                                 int64_t rows)
+{
+    static const int8_t from[9][16] = {
+        /* by result and plane: the byte that goes there; −1: another plane's */
+        {0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
+        {-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1},
+        {-1, -1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1},
+        {-1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10, -1},
+        {5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10},
+        {-1, 5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1},
+        {-1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1, -1},
+        {-1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1},
+        {10, -1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15}};
+    __m128i pick[9];
+    for (int i = 0; i < 9; i++) pick[i] = _mm_loadu_si128((const __m128i *)(const void *)from[i]);
+    int64_t r = 0;
+    for (; r + 16 <= rows; r += 16, s += 16, d += 48) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s);
+        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(s + ss));
+        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 2 * ss));
+        for (int i = 0; i < 3; i++) {
+            __m128i ab = _mm_or_si128(_mm_shuffle_epi8(a, pick[3 * i]), _mm_shuffle_epi8(b, pick[3 * i + 1]));
+            _mm_storeu_si128((__m128i *)(void *)(d + 16 * i),
+                             _mm_or_si128(ab, _mm_shuffle_epi8(c, pick[3 * i + 2])));
+        }
+    }
+    return r;
+}
+#endif
+
 /* Transposes rows that are shorter than a cache line and adjacent (few channels): reads one column at a time,
  * of as many rows as stay in the first-level cache. */
 static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
@@ -252,6 +285,10 @@ static void turn_short(const copy_plan *p, char *d, const char *s, int64_t begin
     int64_t item = (int64_t)p->item, ds = p->to[p->ndim - 2];
     if (p->shape[in] == 3 && item == 4 && ds == 12)
         begin += turn_three(d + begin * ds, s + begin * item, p->from[in], end - begin);
+#if defined(TURN_SIXTEEN)
+    if (p->shape[in] == 3 && item == 1 && ds == 3 && proa__cpu_level() >= 1)
+        begin += turn_three_bytes(d + begin * ds, s + begin, p->from[in], end - begin);
+#endif
     for (int64_t r = begin; r < end; r += SHORT_ROWS)
         for (int64_t c = 0; c < p->shape[in]; c++)
             copy_row(d + r * ds + c * item, s + r * item + c * p->from[in],

@@ -29,11 +29,13 @@ bool proa__dnnl_product_suits(const matmul_product *p)
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
-static bool suits(const matmul_product *p)
+/* packs: the second operand is packed once. A single row by a matrix of half types pays then alone: the other
+ * kernels convert the matrix each time. */
+static bool suits(const matmul_product *p, bool packs)
 {
     if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
-    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF) || p->m == 1 || p->n == 1)
-        return false;
+    if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF)) return false;
+    if (p->n == 1 || (p->m == 1 && (p->dtype == PROA_F32 || !packs))) return false;
     return proa__dnnl_product_suits(p);
 }
 
@@ -79,7 +81,7 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
 
 static proa_status prepare(const matmul_product *p, void **state)
 {
-    if (!suits(p) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))))
+    if (!suits(p, false) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))))
         return proa_decline("a dtype, size or addend that oneDNN does not take");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, product_work(p)) && describe(&b, p, false, NULL);
@@ -120,7 +122,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     if (!proa__absent(a->residual) && a->residual->flags & PROA_T_STRIDED)
         return proa_decline("the residual is strided");
     matmul_product p = product_linear_fused(a);
-    if (!suits(&p) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
+    if (!suits(&p, a->constant_weight) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
         return proa_decline("a dtype or size that oneDNN does not take");
     proa__dnnl_build b;
     bool ok =

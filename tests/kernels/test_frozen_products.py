@@ -27,12 +27,14 @@ class Product(paddle.nn.Layer):
         return self.activation(paddle.to_tensor(y)).numpy() if self.activation else y
 
 
-def predicted(net, x, folder, threads):
+def predicted(net, x, folder, threads, bfloat16=False):
     paddle.jit.save(net, str(folder / "net"), input_spec=[paddle.static.InputSpec(list(x.shape), "float32")])
     results = []
     for count in threads:
         config = paddle.inference.Config(str(folder / "net.pdmodel"), str(folder / "net.pdiparams"))
         config.set_cpu_math_library_num_threads(count)
+        if bfloat16:
+            config.enable_mkldnn_bfloat16()
         predictor = paddle.inference.create_predictor(config)
         first, again = (predictor.run([paddle.to_tensor(x)])[0].numpy() for _ in range(2))
         np.testing.assert_array_equal(first, again)
@@ -53,6 +55,17 @@ def test_shapes(shape, tmp_path):
     net = Product(k, n, None)
     results = predicted(net, x, tmp_path, (1, 2, 3, 7))
     np.testing.assert_allclose(results[0], net.exact(x), rtol=0, atol=2e-6 * k ** 0.25)
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 40])
+def test_bfloat16(rows, tmp_path):
+    """A single row reads packed weights, too. CPUs that do not multiply bfloat16 numbers run the model in float32."""
+    x = np.random.RandomState(rows).randn(rows, 2048).astype("float32")
+    net = Product(2048, 1000, None)
+    results = predicted(net, x, tmp_path, (1, 2, 3), bfloat16=True)
+    np.testing.assert_allclose(results[0], net.exact(x), rtol=2**-7, atol=0.03)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
 
