@@ -8,7 +8,9 @@ value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". A
 trailing _, too, whose callable works in place.
 
 `checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
-of the op's public function celu, and the exception that it raises otherwise. Used by gen_ops.py alone.
+of the op's public function celu, and the exception that it raises otherwise. `asks: {bmm: "x.shape y.shape"}` are rules
+of proa/_asks.py, which choose the exception when a call of bmm has failed; bmm_ without rules has those of bmm. Used by
+gen_ops.py alone.
 """
 import re
 
@@ -69,18 +71,19 @@ class Entry:
         for text in fixed:
             name, _, value = (s.strip() for s in text.partition("="))
             self.fixed.append((op.field(name, "python"), value))
-        self.params = []  # (name, field or None, default in the table's words or None, required)
+        self.params = []  # (name, field or None, default in the table's words or None, required, takes None)
         texts = []
         for text in params:
             head, _, default = (s.strip() for s in text.partition("="))
             name, _, field = (s.strip() for s in head.partition(":"))
             f = None if field == "-" else op.field(field or name, "python")
             shown = default or ("None" if f is None else python_text(f))
+            plain = f and f.kind in ("BOOL", "INT", "FLOAT") and names[0].split(".")[0] != "_core"
             self.params.append((name, f, table_text(op, f, default) if default else None,
-                                shown is None))
+                                shown is None, shown is not None and (shown == "None" or not plain)))
             texts.append(name if shown is None else f"{name}={shown}")
         if not any(n == "name" for n, *_ in self.params) and names[0].split(".")[0] != "_core":
-            self.params.append(("name", None, None, False))
+            self.params.append(("name", None, None, False, True))
             texts.append("name=None")
         self.signature = "(" + ", ".join(texts) + ")"
 
@@ -121,15 +124,30 @@ def checks(op, name):
     return rows
 
 
+def asks(op, name):
+    """The rules of the public function `name`, None if it has none."""
+    rules = op.entry.get("asks") or {}
+    return rules.get(name) or rules.get(name.rstrip("_"))
+
+
+def unknown_names(op):
+    """Names of `checks:` and `asks:` that no callable of the op has."""
+    known = {e.names[0].rpartition(".")[2] for e in entries(op)[1:]}
+    return [n for key in ("checks", "asks") for n in op.entry.get(key) or {} if n.rstrip("_") not in known]
+
+
 def emit(ops, cstr):
     """py_api.inc: rows of PY_ENTRY in python-bindings/src/ops.c."""
     out, rows = [], []
     for index, op in enumerate(ops):
+        if unknown_names(op):
+            op.bad(f"checks, asks: no callable {unknown_names(op)}")
         for k, e in enumerate(entries(op)):
             base = f"{op.name}_{k}"
-            fixed = [("", f, value, False) for f, value in e.fixed]
+            fixed = [("", f, value, False, False) for f, value in e.fixed]
             params = ", ".join(f"{{{cstr(n)}, {op.fields.index(f) if f else -1}, {cstr(d) if d else 'NULL'}, "
-                               f"{'true' if required else 'false'}}}" for n, f, d, required in e.params + fixed)
+                               f"{'true' if required else 'false'}, {'true' if none else 'false'}}}"
+                               for n, f, d, required, none in e.params + fixed)
             if params:
                 out.append(f"static const py_param py_params_{base}[] = {{{params}}};")
             result = op.fields.index(op.by_name[e.result]) if e.result else -1
@@ -137,10 +155,12 @@ def emit(ops, cstr):
                 names = ", ".join(cstr(n + twin) for n in e.names)
                 label = base + ("_in_place" if twin else "")
                 out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
-                asked = checks(op, e.names[0].rpartition(".")[2] + twin) if k else []
+                name = e.names[0].rpartition(".")[2] + twin
+                asked, rules = (checks(op, name), asks(op, name)) if k else ([], None)
                 if asked:
                     out.append(f"static const py_check py_checks_{label}[] = {{{', '.join(asked)}}};")
                 rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "
                             f"{cstr(e.signature)}, {index}, {len(e.params)}, {len(fixed)}, {result}, "
-                            f"{'true' if twin else 'false'}, {len(asked)}, {f'py_checks_{label}' if asked else 'NULL'}}},")
+                            f"{'true' if twin else 'false'}, {len(asked)}, {f'py_checks_{label}' if asked else 'NULL'}, "
+                            f"{cstr(rules) if rules else 'NULL'}}},")
     return "\n".join(out) + "\nstatic const py_entry py_entries[] = {\n" + "\n".join(rows) + "\n};\n"

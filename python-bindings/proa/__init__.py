@@ -2,7 +2,7 @@
 changes. Importing loads no module from outside Proa; subpackages are loaded when they are first named."""
 import sys
 
-from . import _core, _errors
+from . import _asks, _core, _errors
 from ._core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, Tensor, XPUPlace,
                     dtype)
 from ._core import (bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16,

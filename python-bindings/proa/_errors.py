@@ -14,12 +14,20 @@ def of_kind(text):
     return TypeError(text) if _core.is_capturing() else ValueError("(InvalidArgument) " + text)
 
 
+def lacks(who, attribute, what, value, kind="a Tensor"):
+    """What Python says of a value without the attribute, and what it must be; None if the value has it."""
+    if hasattr(value, attribute):
+        return None
+    owner = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{type(value).__name__}' object"
+    return f"{owner} has no attribute '{attribute}': {who}: argument {what} must be {kind}"
+
+
 def need_attribute(who, attribute, kind="a Tensor", **values):
     """AttributeError for a value without the attribute that a function reads before it looks at anything else."""
     for what, value in values.items():
-        if not hasattr(value, attribute):
-            owner = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{type(value).__name__}' object"
-            raise AttributeError(f"{owner} has no attribute '{attribute}': {who}: argument {what} must be {kind}") from None
+        said = lacks(who, attribute, what, value, kind)
+        if said:
+            raise AttributeError(said) from None
 
 
 def need_rank(who, rank, least=False, **values):

@@ -84,7 +84,8 @@ static bool to_int(PyObject *obj, int64_t *out)
         *out = PyLong_AsLongLong(obj);
         return !(*out == -1 && PyErr_Occurred());
     }
-    if (!PyIndex_Check(obj)) return py_refuse_type("expected an int, got %s", Py_TYPE(obj)->tp_name) != NULL;
+    if (!PyIndex_Check(obj) || PyBool_Check(obj))
+        return py_refuse_type("expected an int, got %s", Py_TYPE(obj)->tp_name) != NULL;
     PyObject *index = PyNumber_Index(obj);
     *out = index ? PyLong_AsLongLong(index) : -1;
     Py_XDECREF(index);

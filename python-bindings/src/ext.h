@@ -137,6 +137,7 @@ typedef struct py_param {
     int8_t field;         /* index of the op's field; −1: accepted, must be None */
     const char *fallback; /* default's text where it is not the field's own */
     bool required;
+    bool none; /* None stands for the default */
 } py_param;
 
 /* A condition on a float argument and the exception if it fails (`checks:` of the op table). */
@@ -157,10 +158,28 @@ typedef struct py_entry {
     bool in_place; /* output 0 is input 0's memory */
     uint8_t n_checks;
     const py_check *checks;
+    const char *asks; /* rules of proa/_asks.py for calls that fail; NULL: none */
 } py_entry;
 
 /* New reference: the docstring. */
 PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
+
+/* ---- refusals (asks.c) ----------------------------------------------------------------- */
+
+typedef struct py_error {
+    PyObject *type, *value, *trace;
+} py_error;
+
+/* The current exception, which is then none; py_drop or py_restore_unless_raised takes its references. */
+py_error py_fetch(void);
+void py_drop(py_error error);
+/* Sets it again if no other exception was raised in between. */
+void py_restore_unless_raised(py_error error);
+/* Raises what `answer` of proa/_asks.py raises, if anything, for the arguments of a failed call (a dict by
+ * name). */
+void py_answer(PyObject *rules, PyObject *name, PyObject *given);
+extern PyMethodDef py_asks_functions[];
+bool py_ready_asks(void);
 
 /* ---- programs (program.c) -------------------------------------------------------------- */
 

@@ -156,19 +156,20 @@ static PyModuleDef module_def = {
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-    if (!py_ready_ops() || PyType_Ready(&py_program_type) < 0 || PyType_Ready(&py_executor_type) < 0 ||
-        PyType_Ready(&py_compiled_type) < 0 || PyType_Ready(&py_writer_type) < 0 ||
-        PyType_Ready(&py_config_type) < 0 || PyType_Ready(&py_predictor_type) < 0 ||
-        PyType_Ready(&py_handle_type) < 0 || PyType_Ready(&py_cipher_type) < 0)
+    if (!py_ready_ops() || !py_ready_asks() || PyType_Ready(&py_program_type) < 0 ||
+        PyType_Ready(&py_executor_type) < 0 || PyType_Ready(&py_compiled_type) < 0 ||
+        PyType_Ready(&py_writer_type) < 0 || PyType_Ready(&py_config_type) < 0 ||
+        PyType_Ready(&py_predictor_type) < 0 || PyType_Ready(&py_handle_type) < 0 ||
+        PyType_Ready(&py_cipher_type) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;
-    PyMethodDef *const lists[] = {py_op_functions,        py_array_functions,   py_autograd_functions,
-                                  py_program_functions,   py_execute_functions, py_describe_functions,
-                                  py_append_functions,    py_crash_functions,   py_rows_functions,
-                                  py_host_functions,      py_device_functions,  py_profile_functions,
-                                  py_inference_functions, py_dist_functions,    py_plan_functions,
-                                  py_unpickle_functions,  py_cipher_functions};
+    PyMethodDef *const lists[] = {py_op_functions,       py_asks_functions,      py_array_functions,
+                                  py_autograd_functions, py_program_functions,   py_execute_functions,
+                                  py_describe_functions, py_append_functions,    py_crash_functions,
+                                  py_rows_functions,     py_host_functions,      py_device_functions,
+                                  py_profile_functions,  py_inference_functions, py_dist_functions,
+                                  py_plan_functions,     py_unpickle_functions,  py_cipher_functions};
     bool ok = py_add_dtypes(module) && py_add_places(module) && py_make_tensor_type(module) &&
               py_add_dims(module) && py_add_ops(module) && py_add_layer(module);
     for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++)

@@ -90,7 +90,7 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
-    if (value == Py_None && !p->required && f->role == PROA_ATTR) return true; /* keeps the default */
+    if (value == Py_None && p->none && f->role == PROA_ATTR) return true; /* keeps the default */
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
     if (f->kind == PROA_FIELD_SCALAR && self->op->n_in == 0 && PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear(); /* Paddle makes floats of the numbers of creation functions in Python */
@@ -98,8 +98,10 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
                      self->name, p->name, Py_TYPE(value)->tp_name);
     }
     bool compares = self->entry->in_place && self->op->n_in > 1 && self->op->flags & PROA_OP_ELEMENTWISE;
-    if (compares && f->role == PROA_IN && !py_is_tensor(value) && !proa_program_current()) {
-        PyErr_Clear(); /* Paddle's functions in place compare shapes in Python first */
+    if (compares && f->role == PROA_IN && !proa_program_current()) {
+        py_error error = py_fetch(); /* Paddle's functions in place compare shapes in Python first */
+        if (PyObject_HasAttrString(value, "shape")) return py_restore_unless_raised(error), false;
+        py_drop(error);
         PyErr_Format(PyExc_AttributeError,
                      "'%s' object has no attribute 'shape': %s: argument %s must be a Tensor",
                      Py_TYPE(value)->tp_name, self->name, p->name);
@@ -206,6 +208,40 @@ static bool numbers_pass(const py_op *self, const void *args)
     return true;
 }
 
+/* ---- refusals ------------------------------------------------------------------------- */
+
+/* New reference: the given arguments by name; NULL without an exception if they do not fit the signature. */
+static PyObject *given_arguments(const py_op *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    const py_entry *e = self->entry;
+    PyObject *given = n <= e->n_params ? PyDict_New() : NULL;
+    for (Py_ssize_t i = 0; given && i < n; i++)
+        if (PyDict_SetItemString(given, e->params[i].name, values[i]) != 0) Py_CLEAR(given);
+    for (Py_ssize_t k = 0; given && keywords && k < PyTuple_GET_SIZE(keywords); k++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, k);
+        bool known = self->keywords && find_keyword(self, name) >= 0;
+        if (!known || PyDict_SetItem(given, name, values[n + k]) != 0) Py_CLEAR(given);
+    }
+    for (int i = 0; given && i < e->n_params; i++)
+        if (e->params[i].required && !PyDict_GetItemString(given, e->params[i].name)) Py_CLEAR(given);
+    PyErr_Clear();
+    return given;
+}
+
+/* Replaces the error of a failed call by what the entry's `asks:` say of its arguments. Always NULL. */
+static PyObject *refuse_as_asked(const py_op *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    if (!self->entry->asks) return NULL;
+    py_error error = py_fetch();
+    PyObject *given = given_arguments(self, values, n, keywords);
+    PyObject *rules = given ? PyUnicode_FromString(self->entry->asks) : NULL;
+    if (rules) py_answer(rules, self->function.func_name, given);
+    py_restore_unless_raised(error);
+    Py_XDECREF(rules);
+    Py_XDECREF(given);
+    return NULL;
+}
+
 /* ---- results --------------------------------------------------------------------------- */
 
 static PyObject *one_result(const proa_field *f, const void *args)
@@ -306,11 +342,11 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     py_arena arena = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX};
     if (!fill_args(self, args, values, n, keywords, &arena)) {
         proa_clear_error();
-        return NULL;
+        return refuse_as_asked(self, values, n, keywords);
     }
-    if (self->entry->n_checks && !numbers_pass(self, args)) return NULL;
+    if (self->entry->n_checks && !numbers_pass(self, args)) return refuse_as_asked(self, values, n, keywords);
     if (self->entry->in_place) alias_outputs(op, args);
-    if (run(op, args) != PROA_OK) return py_raise();
+    if (run(op, args) != PROA_OK) return py_raise(), refuse_as_asked(self, values, n, keywords);
     if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
     return results(self, args);
 }
@@ -413,7 +449,15 @@ static PyObject *op_reduce(PyObject *self, PyObject *unused)
     return Py_NewRef(((py_op *)self)->function.func_qualname);
 }
 
+static PyObject *op_get_asks(PyObject *obj, void *closure)
+{
+    (void)closure;
+    const char *asks = ((py_op *)obj)->entry->asks;
+    return asks ? PyUnicode_FromString(asks) : Py_NewRef(Py_None);
+}
+
 static PyGetSetDef op_getset[] = {
+    {"__asks__", op_get_asks, NULL, "rules of proa/_asks.py for calls that fail, or None", NULL},
     {"__doc__", op_get_doc, op_set_doc, NULL, NULL},
     {"__code__", op_get, op_set, NULL, "__code__"},
     {"__defaults__", op_get, op_set, NULL, "__defaults__"},

@@ -114,6 +114,48 @@ def test_what_python_reads_first(call, kind, lead):
     assert got is kind and text.startswith(lead), (got, text)
 
 
+@pytest.mark.parametrize("call, kind, lead", [
+    (lambda: paddle.flatten(7), ValueError, "flatten: argument x must be of type Tensor"),
+    (lambda: X.flatten(start_axis=7), ValueError, "flatten: start_axis must be an int in [-2, 2), got 7"),
+    (lambda: paddle.addmm(X, 7, X), AttributeError, "'int' object has no attribute 'shape': addmm: argument x"),
+    (lambda: paddle.addmm(X, X, X), ValueError, "addmm: x has shape [2, 3] and y [2, 3]; dims 1 and 0"),
+    (lambda: paddle.bincount(X), TypeError, "bincount: x must be of dtype int32, int64"),
+    (lambda: paddle.dot(X, X[0]), RuntimeError, "(PreconditionNotMet) dot: x and y must have the same shape"),
+    (lambda: paddle.diagonal(X[0]), IndexError, "(OutOfRange) diagonal: x must have 2 dims or more"),
+    (lambda: F.channel_shuffle(IMAGE, 0), ValueError, "channel_shuffle: groups must be above 0"),
+    (lambda: F.grid_sample(IMAGE, IMAGE, "cubic"), ValueError, "grid_sample: mode must be 'bilinear' or 'nearest'"),
+    (lambda: paddle.flatten(no_such=7), TypeError, "flatten: argument no_such is unknown"),  # before all rules
+    (lambda: paddle.flatten(), TypeError, "flatten: argument x is missing"),
+    (lambda: paddle.add_n([]), ValueError, "(InvalidArgument) add_n: inputs must have at least one entry"),
+    (lambda: paddle.add_n(no_such=7), TypeError, ""),
+    (lambda: paddle.mode(X, axis=None), ValueError, "(InvalidArgument) mode: argument axis: expected an int"),
+    (lambda: paddle.squeeze(X, True), ValueError, "(InvalidArgument) "),
+    (lambda: X.multiply_(X.numpy()), ValueError, "(InvalidArgument) multiply_: argument y: expected a Tensor"),
+])
+def test_what_paddle_asks_first(call, kind, lead):
+    got, text = refusal(call)
+    assert got is kind and text.startswith(lead), (got, text)
+
+
+def test_functions_that_ask_are_functions():
+    import inspect
+    import pickle
+    import types
+    assert isinstance(paddle.lerp, types.FunctionType) and pickle.loads(pickle.dumps(paddle.lerp)) is paddle.lerp
+    assert str(inspect.signature(paddle.lerp)) == "(x, y, weight, name=None)" and paddle.lerp.__doc__
+    assert paddle.lerp(X, X, 0.5).shape == X.lerp(X, 0.5).shape == [2, 3]
+
+
+def test_all_rules_can_be_read():
+    from proa import _asks, _core
+    for name in ("paddle", "paddle.nn.functional", "paddle.linalg", "Tensor"):
+        for function in _core.api(name).values():
+            for word in (function.__asks__ or "").split():
+                assert _asks._read(word)
+    with pytest.raises(SystemError, match="cannot read"):
+        _asks.answer("x?", "f", {"x": 7})
+
+
 def test_programs_check_types_in_python():
     paddle.enable_static()
     try:

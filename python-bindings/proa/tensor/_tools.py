@@ -2,7 +2,7 @@
 import operator
 
 from .. import _core
-from .._errors import of_kind
+from .._errors import need_attribute, of_kind
 from ..framework.dims import alike, number, runs_number
 
 Tensor = _core.Tensor
@@ -141,6 +141,5 @@ def _first_parameter(fn):
 def _need_shapes(name, args, kwargs):
     """Paddle's functions of two tensors that work in place compare shapes in Python first: AttributeError."""
     for what, value in (*zip("xy", args), *kwargs.items()):
-        if what in ("x", "y") and not isinstance(value, Tensor):
-            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'shape': {name}: argument {what} must be "
-                                 "a Tensor")
+        if what in ("x", "y"):
+            need_attribute(name, "shape", **{what: value})

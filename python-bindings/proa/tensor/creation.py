@@ -1,5 +1,6 @@
 """Tensors from nothing and from numbers: full, arange, eye, assign, … (zeros and the like are the op table's)."""
 from .. import _core
+from .._asks import asks
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, plain_ints
 
 _OF_THE_TABLE = ("empty", "empty_like", "full_like", "ones", "ones_like", "zeros", "zeros_like")
@@ -49,6 +50,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None):
     return _core.arange(start, end, step, dtype)
 
 
+@asks("start:number,bool,Tensor stop:number,bool,Tensor")
 def linspace(start, stop, num, dtype=None, name=None):
     """num values at equal distances from start to stop, both included.
 
@@ -95,6 +97,7 @@ def meshgrid(*args, **kwargs):
     return list(_core.meshgrid(list(args)))
 
 
+@asks("static:x:Tensor static:offset:int x~f2,f4,f8,i4,i8")
 def diagflat(x, offset=0, name=None):
     """A matrix with x's elements on the diagonal that lies offset above the main one."""
     need_variable(x, "diagflat: x")
@@ -107,6 +110,7 @@ def _written(output, value):
     return _core.set_value_(output, value, axes=[], starts=[], ends=[])
 
 
+@asks("eager:output:Tensor,None!InvalidArgument")
 def assign(x, output=None):
     """A copy of x (Tensor, array, list or number); written into output if that is given."""
     if isinstance(x, Tensor):

@@ -2,6 +2,7 @@
 import math
 
 from .. import _core
+from .._asks import asks
 from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
 from ._tools import Tensor, dtype_name, is_number, like, need_variable, plain_ints, twin
 
@@ -45,6 +46,7 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
     return _core.pow(_core.sum(_core.pow(size, order), axes, None, keepdim), 1.0 / order)
 
 
+@asks("eager:p:number,bool!InvalidArgument")
 def dist(x, y, p=2, name=None):
     """The p-norm of x - y over all elements."""
     return _core.p_norm(_core.subtract(x, y), float(p), -1, 1e-12, False, True)
@@ -116,6 +118,7 @@ def corrcoef(x, rowvar=True, name=None):
     return _core.clip(c, -1.0, 1.0)
 
 
+@asks("x~f4,f8 y~f4,f8 p:number,bool")
 def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=None):
     """p-norm distances between all rows of x and all rows of y."""
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
@@ -175,6 +178,7 @@ def tensordot(x, y, axes=2, name=None):
     return reshaped(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
 
 
+@asks("eager:x:list,tuple!InvalidArgument eager:x+!InvalidArgument static:x:list,tuple")
 def multi_dot(x, name=None):
     """The product of a list of matrices, in the cheapest order; the first and last may be vectors."""
     if len(x) < 2:
@@ -234,6 +238,7 @@ def _swapped(x):
     return _core.transpose(x, list(range(n - 2)) + [n - 1, n - 2])
 
 
+@asks("static:x.dtype x~f4,f8,c8,c16")
 def pinv(x, rcond=1e-15, hermitian=False, name=None):
     """The pseudo-inverse; singular values below rcond times the greatest count as zero."""
     if hermitian:
@@ -251,6 +256,7 @@ def pinv(x, rcond=1e-15, hermitian=False, name=None):
     return _core.matmul(_core.multiply(_swapped(vt), _core.unsqueeze(back, [-2])), _swapped(u))
 
 
+@asks("x.dtype tau.dtype static:x.dtype=f4,f8,c8,c16 x.dtype=tau.dtype!AssertionError x#>=2!AssertionError")
 def householder_product(x, tau, name=None):
     """The first n columns of the product of the Householder reflections that geqrf leaves in x and tau."""
     m, n, k = x.shape[-2], x.shape[-1], tau.shape[-1]
@@ -267,6 +273,7 @@ def householder_product(x, tau, name=None):
     return _core.slice(q, [len(q.shape) - 1], [0], [n])
 
 
+@asks("x:Tensor!ValueError")
 def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     """The leading q singular triples (U, S, V) of x, found by random projection."""
     m, n = x.shape[-2:]
@@ -286,6 +293,7 @@ def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     return (u, s, v) if tall else (v, s, u)
 
 
+@asks("x~f4,f8 static:mode:str")
 def qr(x, mode="reduced", name=None):
     """x = q·r with orthonormal columns in q; r alone for mode 'r'."""
     q, r = _core.qr(x, mode)
@@ -298,11 +306,13 @@ def lu(x, pivot=True, get_infos=False, name=None):
     return (out, pivots, infos) if get_infos else (out, pivots)
 
 
+@asks("static:x.shape static:x#>=2 static:x[-1]=x[-2] static:UPLO=L|U x~f4,f8,c8,c16")
 def eigvalsh(x, UPLO="L", name=None):
     """The eigenvalues of Hermitian matrices, of which one triangle is read, ascending."""
     return _core.eigvalsh(x, UPLO, x.stop_gradient)[0]
 
 
+@asks("static:hermitian:bool static:tol:float,None,Tensor")
 def matrix_rank(x, tol=None, hermitian=False, name=None):
     """The number of singular values (absolute eigenvalues if hermitian) that exceed tol."""
     if isinstance(tol, Tensor):

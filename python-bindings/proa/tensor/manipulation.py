@@ -1,6 +1,7 @@
 """Reshaping, splitting, gathering and scattering that is more than one op: split, tile, moveaxis, scatter_nd, unique,
 take_along_axis. Functions that are one op come from C."""
 from .. import _core
+from .._asks import asks
 from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
 from .._errors import need_attribute, of_kind
 from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
@@ -32,6 +33,8 @@ def slice(input, axes, starts, ends):
     return _core.slice(input, axes, bounds(starts), bounds(ends))
 
 
+@asks("x~b,f2,bf,f4,f8,i4,i8 static:axes:list,tuple static:starts:list,tuple,Tensor static:ends:list,tuple,Tensor "
+      "static:strides:list,tuple,Tensor")
 def strided_slice(x, axes, starts, ends, strides, name=None):
     """The elements of x from starts to ends of the axes named, strides apart."""
     return _core.strided_slice(x, axes, bounds(starts), bounds(ends), bounds(strides))
@@ -57,6 +60,7 @@ def crop(x, shape=None, offsets=None, name=None):
     return _core.reshape(box, [0 if not known(s) or s == -1 else s for s in shape])  # 0: as it is; others the run checks
 
 
+@asks("static:x:Tensor x.shape axis:int,Tensor num_or_sections:int,list,tuple")
 def split(x, num_or_sections, axis=0, name=None):
     """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1).
 
@@ -69,6 +73,7 @@ def split(x, num_or_sections, axis=0, name=None):
     return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))
 
 
+@asks("static:chunks:int static:x:Tensor x.shape axis:int static:axis@x!AssertionError")
 def chunk(x, chunks, axis=0, name=None):
     """x cut along axis into chunks equal parts.
 
@@ -78,6 +83,7 @@ def chunk(x, chunks, axis=0, name=None):
     return split(x, whole_number("chunk", "chunks", chunks), axis)
 
 
+@asks("x.ndim x#>=2 x~b,f2,bf,f4,f8,i4,i8,u1,i1 num_or_sections:int,list,tuple")
 def vsplit(x, num_or_sections, name=None):
     """split along the first axis."""
     if len(x.shape) < 2:
@@ -144,6 +150,7 @@ def reverse(x, axis, name=None):
     return _core.flip(x, [axis] if isinstance(axis, int) else axis)
 
 
+@asks("x:Tensor")
 def rot90(x, k=1, axes=[0, 1], name=None):
     """x turned k times by 90 degrees in the plane of two axes."""
     need_variable(x, "rot90: x")
@@ -190,6 +197,7 @@ def tolist(x):
     return x.tolist()
 
 
+@asks("x.shape axis:int axis@x!AssertionError shape:list,tuple,Tensor")
 def unflatten(x, axis, shape, name=None):
     """x with one axis spread over several of this shape."""
     axis = one_axis(axis, len(x.shape), "unflatten")
@@ -244,6 +252,8 @@ def as_strided(x, shape, stride, offset=0, name=None):
     return _core.as_strided(x, shape, stride, offset)
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:axis:int!InvalidArgument eager:size:int!InvalidArgument "
+      "eager:step:int!InvalidArgument eager:step>0!InvalidArgument")
 def unfold(x, axis, size, step, name=None):
     """All windows of this size, step apart, along axis; the window becomes the last axis."""
     axis = one_axis(axis, len(x.shape), "unfold")
@@ -262,6 +272,7 @@ def unfold(x, axis, size, step, name=None):
     return moveaxis(taken, axis + 1, -1)
 
 
+@asks("eager:x:Tensor!ValueError static:x:Tensor!ValueError eager:repeats:int,Tensor!InvalidArgument")
 def repeat_interleave(x, repeats, axis=None, name=None):
     """x with each entry along axis (of flattened x without axis) repeated.
 
@@ -317,6 +328,7 @@ def masked_fill(x, mask, value, name=None):
 masked_fill_ = twin(masked_fill, "masked_fill_")
 
 
+@asks("index:Tensor!ValueError axis@x")
 def index_fill(x, index, axis, value, name=None):
     """x with value (a number or 0-D Tensor) in the slices that index names along axis."""
     if not isinstance(index, Tensor):
@@ -347,6 +359,7 @@ def _points(x, indices):
     return _core.stack(broadcast_tensors(parts), -1)
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:indices:list,tuple!InvalidArgument x~f2,f4,f8,i4,i8,b value~f2,f4,f8,i4,i8,b")
 def index_put(x, indices, value, accumulate=False, name=None):
     """x with value at indices, a tuple of integer tensors (or bool masks), one an axis; accumulate adds."""
     mask = len(indices) == 1 and dtype_name(indices[0].dtype) == "bool"
@@ -383,6 +396,7 @@ def _check_inside(arr, indices, axis, what):
         raise RuntimeError(f"{what}: an index is out of bounds for axis {axis} of size {arr.shape[axis]}")
 
 
+@asks("arr.shape indices.shape axis:int axis@arr!AssertionError arr~f2,f4,f8,i4,i8,u1,bf")
 def take_along_axis(arr, indices, axis, broadcast=True):
     """The elements of arr that indices name along axis.
 
@@ -400,6 +414,8 @@ def take_along_axis(arr, indices, axis, broadcast=True):
     return _core.take_along_axis(_shown(arr, shape), indices, axis)
 
 
+@asks("arr.shape indices.shape axis:int axis@arr!AssertionError eager:reduce:str!InvalidArgument "
+      "eager:include_self:bool!InvalidArgument")
 def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
     """arr with values at the places that indices name along axis; reduce says how they meet what is there."""
     axis, shape = _along(arr, indices, axis, "put_along_axis")
@@ -426,6 +442,7 @@ def _optional(wanted, results):
     return out[0] if len(out) == 1 else tuple(out)
 
 
+@asks("eager:axis:int,None!InvalidArgument eager:axis@x!InvalidArgument static:axis@x!InvalidArgument")
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
     """x's different elements in rising order (slices along axis), and what else is asked for.
 
@@ -467,6 +484,7 @@ def fill_diagonal_(x, value, offset=0, wrap=False, name=None):
     return _core.fill_diagonal_(x, float(value), offset, wrap)
 
 
+@asks("dim1:int dim2:int dim1@x!AssertionError dim2@x!AssertionError")
 def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
     """x with y on the diagonal, offset above the main one, of the axes dim1 and dim2."""
     ndim = len(x.shape)
@@ -485,6 +503,7 @@ def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
 fill_diagonal_tensor_ = twin(fill_diagonal_tensor, "fill_diagonal_tensor_")
 
 
+@asks("axis1:int axis2:int axis1@x!AssertionError axis2@x!AssertionError")
 def diagonal_scatter(x, y, offset=0, axis1=0, axis2=1, name=None):
     """x with y on the diagonal of axis1 and axis2."""
     return fill_diagonal_tensor(x, y, offset, axis1, axis2)

@@ -1,5 +1,6 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
+from .._asks import asks
 from .._errors import need_attribute
 from ..framework.dims import alike, differ, known, reshaped
 from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
@@ -11,6 +12,8 @@ __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin"
            "pow", "rad2deg", "renorm", "scale", "scale_", "sgn", "take", "trapezoid", "vander"]
 
 
+@asks("eager:inputs:list,tuple,Tensor!InvalidArgument eager:inputs+!InvalidArgument static:inputs:list,tuple,Tensor "
+      "static:inputs+!IndexError")
 def add_n(inputs, name=None):
     """The sum of a list of tensors.
 
@@ -52,6 +55,7 @@ def pow(x, y, name=None):
     return _core.pow(x, y)
 
 
+@asks("x~f4,f8,i4,i8 static:value:number,bool")
 def increment(x, value=1.0, name=None):
     """Adds value to the one-element tensor x, in place."""
     if any(differ(n, 1) for n in x.shape):
@@ -59,11 +63,13 @@ def increment(x, value=1.0, name=None):
     return _core.scale_(x, 1.0, float(value))
 
 
+@asks("eager:weight:Tensor,float!InvalidArgument x~bf,f2,f4,f8 y~bf,f2,f4,f8")
 def lerp(x, y, weight, name=None):
     """x + weight·(y - x); weight is a number or a Tensor."""
     return _core.lerp(x, y, like(weight, x))
 
 
+@asks("x.shape y.shape x~f2,f4,f8 y~f2,f4,f8 static:x[-1]=y[-1]")
 def inner(x, y, name=None):
     """Products summed over both last axes; elementwise if one of the two has one element (unknown dims: more)."""
     if any(all(alike(n, 1) for n in t.shape) for t in (x, y)):
@@ -152,6 +158,7 @@ def deg2rad(x, name=None):
     return _core.scale(_as_floating(x), 0.017453292519943295)
 
 
+@asks("x.shape y.shape x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8")
 def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
     need_attribute("gcd", "shape", x=x, y=y)
@@ -172,6 +179,7 @@ def gcd(x, y, name=None):
     return x
 
 
+@asks("x.shape y.shape x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8")
 def lcm(x, y, name=None):
     """The least common multiple, element by element."""
     need_attribute("lcm", "shape", x=x, y=y)
@@ -218,6 +226,7 @@ def sgn(x, name=None):
     return _core.complex(_core.divide(_core.real(x), size), _core.divide(_core.imag(x), size))
 
 
+@asks("x~bf,f2,f4,f8 y~bf,f2,f4,f8")
 def hypot(x, y, name=None):
     """sqrt(x² + y²)."""
     for t, what in ((x, "x"), (y, "y")):
@@ -306,6 +315,8 @@ def count_nonzero(x, axis=None, keepdim=False, name=None):
     return _core.sum(_core.cast(_core.cast(x, "bool"), "int64"), [] if axis is None else axis, None, keepdim)
 
 
+@asks("x.shape eager:axis:int,float,bool axis@x eager:p:number,bool!InvalidArgument "
+      "eager:max_norm:number,bool!InvalidArgument x~f4,f8")
 def renorm(x, p, axis, max_norm):
     """x with every slice along axis scaled down to a p-norm of at most max_norm."""
     ndim = len(x.shape)

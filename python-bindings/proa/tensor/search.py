@@ -1,5 +1,6 @@
 """nonzero, where, sort, bucketize and top_p_sampling."""
 from .. import _core
+from .._asks import asks
 from .._errors import need_attribute
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
@@ -58,6 +59,7 @@ def where_(condition, x=None, y=None, name=None):
     return overwrite(x, _core.where(condition, x, y), "where_")
 
 
+@asks("static:x.dtype")
 def sort(x, axis=-1, descending=False, name=None):
     """x's values in rising (or falling) order along axis.
 
@@ -75,6 +77,7 @@ def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
     return _core.searchsorted(sorted_sequence, x, out_int32, right)
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:ps:Tensor!InvalidArgument")
 def top_p_sampling(x, ps, threshold=None, seed=None, name=None):
     """(value, index), each [N, 1], of one entry a row of the probabilities x [N, C]: drawn by its probability among the likeliest
     that together reach ps [N]. Entries below threshold [N] are left out, but for the likeliest.

@@ -1,5 +1,6 @@
 """Statistics: var, std, median, quantile, and their forms that leave NaN out."""
 from .. import _core
+from .._asks import asks
 from ..framework.dims import is_empty, known, reshaped
 from ._tools import Tensor, dtype_name, is_number, like, one_axis
 from .manipulation import moveaxis
@@ -62,6 +63,7 @@ def median(x, axis=None, keepdim=False, name=None):
     return out if keepdim else _core.squeeze(out, [axis])
 
 
+@asks("x:Tensor")
 def nanmedian(x, axis=None, keepdim=False, name=None):
     """median of what is not NaN; axis may be a list."""
     if not isinstance(x, Tensor):

@@ -1,0 +1,157 @@
+"""What Paddle's Python asks of a function's arguments before its C++ sees them, in the order of asking. The answers matter
+only after a call has failed: they choose the exception that Paddle raises for the first wrong argument. Uses _core, _errors.
+
+Rules are words of a text. `static:` or `eager:` before a word limits it to programs or to eager calls, `!Type` behind it
+names another exception, or a category of Paddle's:
+
+    x.shape          has the attribute                 AttributeError
+    x:Tensor,int     is of one of the types            TypeError
+    x#2  x#>=2       has so many dims                  ValueError
+    x[1]=y[0]        has as many entries there         ValueError
+    x.dtype=y.dtype  has the same                      TypeError
+    x+               has entries                       ValueError
+    perm%x           has an entry for each dim of x    ValueError
+    axis@x           is an axis of x                   ValueError
+    mode=a|b         is one of the texts               ValueError
+    n>0  n>=0        is a number so large              ValueError
+    x.dtype=i4,i8    is of one of the dtypes           TypeError
+    x~f4,i8          the same, of a variable of the program that is built
+
+A word about an argument that was not given is passed over."""
+import builtins
+import functools
+import re
+
+from . import _core
+from ._errors import lacks
+
+DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "f2": "float16",
+          "bf": "bfloat16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}
+TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple,
+         "dict": dict, "None": type(None), "number": (int, float)}
+CATEGORIES = {"InvalidArgument": ValueError, "OutOfRange": IndexError, "NotFound": RuntimeError, "Unavailable": RuntimeError,
+              "PreconditionNotMet": RuntimeError}
+
+
+def _attribute(who, values, name, attribute):
+    return lacks(who, attribute, name, values[name])
+
+
+def _kind(who, values, name, kinds):
+    value, wanted = values[name], kinds.split(",")
+    known = tuple(TYPES[k] for k in wanted if k in TYPES)  # isinstance takes nested tuples
+    if "some" in wanted:
+        return f"{who}: argument {name} is missing" if value is None else None
+    if not isinstance(value, known) and not ("array" in wanted and hasattr(value, "__array__")):
+        return f"{who}: argument {name} must be of type {' or '.join(wanted)}, got {type(value).__name__}"
+
+
+def _rank(who, values, name, least, rank):
+    n = len(values[name].shape)
+    if n < int(rank) if least else str(n) not in rank.split(","):
+        return f"{who}: {name} must have {rank} dims{' or more' if least else ''}, got shape {list(values[name].shape)}"
+
+
+def _extent(who, values, x, i, y, k):
+    a, b = values[x].shape, values[y].shape
+    if a[int(i)] != b[int(k)]:
+        return f"{who}: {x} has shape {list(a)} and {y} {list(b)}; dims {i} and {k} must be equal"
+
+
+def _axis(who, values, name, x):
+    axis, rank = values[name], len(values[x].shape)
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        return f"{who}: {name} must be an int in [{-rank}, {rank}), got {axis!r}"
+
+
+def _choice(who, values, name, choices):
+    if not any(isinstance(values[name], str) and values[name] == c for c in choices.split("|")):
+        return f"{who}: {name} must be {' or '.join(map(repr, choices.split('|')))}, got {values[name]!r}"
+
+
+def _least(who, values, name, sign, bound):
+    value, least = values[name], float(bound)
+    if isinstance(value, (int, float)) and not (value >= least if sign == ">=" else value > least):
+        return f"{who}: {name} must be {'at least' if sign == '>=' else 'above'} {bound}, got {value}"
+
+
+def _same(who, values, x, attribute, y):
+    a, b = getattr(values[x], attribute), getattr(values[y], attribute)
+    if a != b:
+        return f"{who}: {x} and {y} must have the same {attribute}, got {a} and {b}"
+
+
+def _entries(who, values, name, x):
+    n, rank = len(values[name]), len(values[x].shape)
+    if n != rank:
+        return f"{who}: {name} must have {rank} entries, one for each dim of {x}, got {n}"
+
+
+def _filled(who, values, name):
+    if len(values[name]) == 0:
+        return f"{who}: {name} must have at least one entry"
+
+
+def _variable(who, values, name, dtypes):
+    x = values[name]
+    if not isinstance(x, _core.Tensor):
+        return f"{who}: {name} must be a Tensor, got {type(x).__name__}"
+    return _dtype(who, values, name, dtypes)
+
+
+def _dtype(who, values, name, dtypes):
+    x, wanted = values[name], [DTYPES[d] for d in dtypes.split(",")]
+    if str(x.dtype).rpartition(".")[2] not in wanted:
+        return f"{who}: {name} must be of dtype {', '.join(wanted)}, got {x.dtype}"
+
+
+_WORDS = [
+    (r"(\w+)\.dtype=([\w,]+)", _dtype, TypeError), (r"(\w+)\.(\w+)=(\w+)\.\2", _same, TypeError),
+    (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError), (r"(\w+)\.(\w+)", _attribute, AttributeError), (r"(\w+):([\w,]+)", _kind, TypeError),
+    (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)\[(-?\d+)\]=(\w+)\[(-?\d+)\]", _extent, ValueError),
+    (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
+    (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
+]
+
+
+_SECOND = {_extent: 3, _same: 3, _entries: 2, _axis: 2}  # groups that name another argument
+
+
+def _read(word):
+    """(mode, function, its arguments, names of the function's arguments, exception, lead of its text)."""
+    mode, rest = next(((m, word[len(m) + 1:]) for m in ("static", "eager") if word.startswith(m + ":")), ("", word))
+    rest, _, raises = rest.partition("!")
+    for pattern, test, error in _WORDS:
+        found = re.fullmatch(pattern, rest)
+        if found:
+            names = [found[g] for g in (1, _SECOND.get(test, 1))]
+            error = CATEGORIES.get(raises) or getattr(builtins, raises or error.__name__)
+            lead = f"({raises}) " if raises in CATEGORIES else ""
+            return "static" if test is _variable else mode, test, found.groups(), names, error, lead
+    raise SystemError(f"asks: cannot read {word!r}")
+
+
+@functools.lru_cache(None)
+def _rules(text):
+    return [_read(word) for word in text.split()]
+
+
+def answer(rules, who, values):
+    """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does."""
+    now = "static" if _core.is_capturing() else "eager"
+    for mode, test, given, names, error, lead in _rules(rules):
+        if mode in ("", now) and all(n in values for n in names):
+            try:
+                said = test(who, values, *given)
+            except (AttributeError, IndexError, TypeError):
+                continue  # nothing to ask of such a value
+            if said:
+                raise error(lead + said)
+
+
+def asks(rules):
+    """Decorates a function: a call that fails raises what `answer` raises, if that is anything."""
+    return lambda function: _core.asked(function, rules)
+
+
+_core.set_answer(answer)
