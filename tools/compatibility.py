@@ -15,10 +15,9 @@ import sys
 import api_coverage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests/referee"))
+from bad_calls_reasons import reason
 PAGE = ROOT / "docs/compatibility.md"
-# Types that a bad call raises in Paddle's Python where nothing has looked at the arguments.
-ACCIDENTS = ("AttributeError", "AssertionError", "UnboundLocalError", "NameError", "KeyError", "ZeroDivisionError",
-             "SystemError", "RecursionError")
 MIN, ALL = 3, 60  # of more than ALL causes, those that stop fewer than MIN tests are counted together
 HEAD = """# Compatibility: what referees say
 
@@ -145,26 +144,9 @@ def slower(rows):
             "|---|---|---|"] + [f"| {row[0]}/{row[1]} | {row[2]} | {ratio:.2f} |" for ratio, row in late]
 
 
-def intent_of(row):
-    """The reason of a difference by intent: Proa does more than Paddle, or refuses earlier. None of any other."""
-    mode, mistake, theirs, ours, text = row[1], row[2], row[6], row[7], row[8] if len(row) > 8 else ""
-    if ours == "ok" and "The kernel with key" in text:
-        return "by intent: Proa has kernels of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex)"
-    if ours == "ok" and "The type of data we are trying to retrieve" in text:
-        return "by intent: Proa converts operands of two dtypes, Paddle's kernel refuses them"
-    if theirs == "ok" and mode == "static" and mistake in ("dtype", "rank") and not ours.startswith(("unmade", "crash", "late")):
-        return "by intent: Proa refuses a dtype or rank while the program is built, Paddle leaves it to the run"
-    if theirs == "ok" and mistake in ("keyword", "many") and ours == "TypeError|":
-        return "by intent: Proa refuses an unknown or surplus argument, Paddle ignores it"
-    return None
-
-
-def reason_of(row):
-    """Why a bad call ends otherwise than on Paddle, from what both raised."""
+def unexplained(row):
+    """The kind of a difference that no rule of bad_calls_reasons.py explains."""
     theirs, ours = row[6], row[7]
-    intent = intent_of(row)
-    if intent:
-        return intent
     if ours.startswith("crash"):
         return "Proa ends the process"
     if ours.startswith("unmade"):
@@ -172,17 +154,14 @@ def reason_of(row):
     if ours == "late":
         return "Proa takes longer than the call's four seconds"
     if ours == "ok":
-        return "Proa takes it: a rank or value that Paddle refuses, or an argument that it does not read"
+        return "Proa takes it: a rank, kind or value that Paddle refuses, or an argument that it does not read"
     if theirs == "ok":
         return "Proa refuses it: Paddle ignores, converts or misreads the argument"
-    if theirs.partition("|")[0] in ACCIDENTS:
-        return "both refuse, Paddle by accident: its Python fails on the way to the check (an attribute that the argument does not " \
-               "have, a bare assert, a name without a value), and the error does not say which argument is wrong"
     if theirs.partition("|")[0] == ours.partition("|")[0]:
         return "the same type; Paddle finds another mistake first, or says it in Python, without a category"
     if "|" in theirs and not theirs.partition("|")[2]:
         return "both refuse; Paddle's own Python finds it, with another type"
-    return "another type and category"
+    return "both refuse, with another type and category"
 
 
 def bad_calls(path):
@@ -196,12 +175,14 @@ def bad_calls(path):
     refused = kinds["same"] + kinds["differ"]
     types = sum(row[5] == "same" or row[6].partition("|")[0] == row[7].partition("|")[0] for row in rows
                 if row[5] in ("same", "differ"))
-    intent = sum(row[5] == "differ" and intent_of(row) is not None for row in rows)
+    reasons = collections.Counter(reason(row) for row in rows if row[5] == "differ")
+    left = reasons.pop(None, 0)
     lines = ["## Bad calls", "",
              f"{len(rows)} calls with one mistake each, of {len({row[0] for row in rows})} public callables. {refused} of them "
              f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
-             f"{share(types, refused)} in type. {intent} differ by intent (below; they count as differences). Both take {kinds['taken']}; real Paddle's process ends or hangs in "
-             f"{kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
+             f"{share(types, refused)} in type. {sum(reasons.values())} more differ for a reason that a rule states (below), {left} "
+             f"without one: {share(refused - left, refused)} agree or have a reason. Both take {kinds['taken']}; real Paddle's process "
+             f"ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
              "| mistake | refused | agree |", "|---|---|---|"]
     for name, n in sorted(mistakes.items()):
         total = n["same"] + n["differ"]
@@ -211,10 +192,13 @@ def bad_calls(path):
         total = n["same"] + n["differ"]
         if total >= 40:
             lines.append(f"| {name} | {total} | {share(n['same'], total)} |")
-    reasons = collections.Counter(reason_of(row) for row in rows if row[5] == "differ")
-    lines += ["", "What differs, by reason:", "", "| calls | reason |", "|---|---|"]
-    lines += [f"| {n} | {reason} |" for reason, n in reasons.most_common()]
-    causes = collections.Counter(f"{row[2]}: Paddle {row[6]}, Proa {row[7]}" for row in rows if row[5] == "differ")
+    lines += ["", "What differs for a reason, by the rules of `tests/referee/bad_calls_reasons.py`:", "", "| calls | reason |",
+              "|---|---|"]
+    lines += [f"| {n} | {text} |" for text, n in reasons.most_common()]
+    rest = [row for row in rows if row[5] == "differ" and reason(row) is None]
+    lines += ["", "What differs without one:", "", "| calls | kind |", "|---|---|"]
+    lines += [f"| {n} | {kind} |" for kind, n in collections.Counter(map(unexplained, rest)).most_common()]
+    causes = collections.Counter(f"{row[2]}: Paddle {row[6]}, Proa {row[7]}" for row in rest)
     return lines + ["", *causes_table(collections.Counter(dict(causes.most_common(40))), "calls")]
 
 

@@ -4,8 +4,9 @@ and Paddle's category ((InvalidArgument), (NotFound), …).
 
     tests/referee/bad_calls.py [--only PATTERN …] [--jobs 2] [--seed 0] [--again] [--out build/referee/bad_calls]
 
-Writes OUT/results.tsv (name, mode, kind of mistake, parameter, the call, Paddle's outcome, Proa's, both texts) and prints
-agreement by area and the differences by cause. Calls that both take are no bad calls and are counted apart."""
+Writes OUT/results.tsv (name, mode, kind of mistake, parameter, the call, verdict, Paddle's outcome, Proa's, both texts, what
+Paddle's run of a program says) and prints agreement by area, the differences by cause and those that a rule of
+bad_calls_reasons.py explains. Calls that both take are no bad calls and are counted apart."""
 import argparse
 import collections
 import concurrent.futures
@@ -18,6 +19,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+
+from bad_calls_reasons import reason
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -73,6 +76,8 @@ def run_jobs(options, side, jobs):
             of["calls"][e["call"]] = e
         elif e["event"] == "outcome":
             of["calls"][e["call"]].update(outcome=e["outcome"], text=e["text"])
+        elif e["event"] == "run":
+            of["calls"][e["call"]]["run"] = e["run"]
     return found
 
 
@@ -183,6 +188,7 @@ def shown(call):
 
 def report(options, done):
     areas, totals, causes = collections.defaultdict(collections.Counter), collections.Counter(), collections.Counter()
+    reasons = collections.Counter()
     with open(options.out / "results.tsv", "w") as table:
         for job, calls in ((d["job"], d["calls"]) for d in done):
             for c in calls:
@@ -190,13 +196,16 @@ def report(options, done):
                 what = verdict(c)
                 totals[what] += 1
                 areas[area(job)][what] += 1
+                row = [job["name"], "static" if job["static"] else "dynamic", c["kind"], c["parameter"], shown(c), what,
+                       c["outcome"], c["own"], *(" ".join(c.get(k, "").split()) for k in ("text", "own_text", "run"))]
                 if what == "differ":
-                    causes[f"{c['kind']}: Paddle {c['outcome']}, Proa {c['own']}"] += 1
-                print(job["name"], "static" if job["static"] else "dynamic", c["kind"], c["parameter"], shown(c), what,
-                      c["outcome"], c["own"], *(" ".join(c.get(k, "").split()) for k in ("text", "own_text")),
-                      sep="\t", file=table)
-    for cause, n in causes.most_common(40):
-        print(f"{n:6} {cause}")
+                    reasons[reason(row)] += 1
+                    if reason(row) is None:
+                        causes[f"{c['kind']}: Paddle {c['outcome']}, Proa {c['own']}"] += 1
+                print(*row, sep="\t", file=table)
+    for counted in (reasons, causes):
+        for text, n in counted.most_common(40):
+            print(f"{n:6} {text or 'differ without a reason:'}")
     for name in sorted(areas):
         n = areas[name]
         print(f"{name:44} {n['same']:6} of {n['same'] + n['differ']:6} agree")

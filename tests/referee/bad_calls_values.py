@@ -4,6 +4,7 @@ import itertools
 import zlib
 
 _numbers = itertools.count()
+FED = []  # (name, shape, dtype) of the variables that build made for a program
 
 TENSOR = ["tensor", [2, 3], "float32"]
 SQUARE = ["tensor", [3, 3], "float32"]
@@ -70,6 +71,12 @@ def resolve(paddle, path):
     return found
 
 
+def feed():
+    """{name: array} of the variables that were built; None for a dtype that NumPy lacks."""
+    return {name: None if dtype == "bfloat16" else _array(shape, dtype, repr(["tensor", shape, dtype])).astype(dtype)
+            for name, shape, dtype in FED}
+
+
 def build(paddle, spec):
     """The value that a spec stands for."""
     if not isinstance(spec, list):
@@ -80,7 +87,8 @@ def build(paddle, spec):
     if kind == "tuple":
         return tuple(build(paddle, s) for s in rest)
     if kind == "tensor" and not paddle.in_dynamic_mode():
-        return paddle.static.data(f"data_{next(_numbers)}", rest[0], rest[1])
+        FED.append((f"data_{next(_numbers)}", *rest))
+        return paddle.static.data(*FED[-1])
     if kind == "tensor":
         t = paddle.to_tensor(_array(rest[0], rest[1], repr(spec)))
         return t.astype(rest[1]) if rest[1] in ("float16", "bfloat16") else t

@@ -37,15 +37,53 @@ def settle(paddle, guard):
     paddle.set_default_dtype("float32")
 
 
-def call(paddle, job, args, keywords):
-    """("ok", or "Type|Category" of what was raised; its text)."""
+def said(error):
+    """("Type|Category", text) of an exception."""
+    text = str(error)
+    found = re.search(rf"\(({CATEGORIES})\)|\b({CATEGORIES})Error:", text)
+    return f"{type(error).__name__}|{(found[1] or found[2]) if found else ''}", text[:200]
+
+
+def variables(paddle, value):
+    """The variables of a program in a result."""
+    if isinstance(value, (list, tuple)):
+        return [v for one in value for v in variables(paddle, one)]
+    return [value] if isinstance(value, paddle.static.Variable) else []
+
+
+def run(paddle, made):
+    """Runs a program that a call built: "ok", "Type|Category" of what was raised, "" without results."""
+    programs, results, feed = made
+    fetched = variables(paddle, results)
+    if not fetched or any(array is None for array in feed.values()):
+        return ""
+    signal.alarm(SECONDS)
+    paddle.enable_static()
+    try:
+        executor = paddle.static.Executor(paddle.CPUPlace())
+        executor.run(programs[1])
+        executor.run(programs[0], feed=feed, fetch_list=fetched)
+        return "ok"
+    except Late:
+        return "late"
+    except Exception as error:  # noqa: BLE001: the point of it
+        return said(error)[0]
+    finally:
+        signal.alarm(0)
+        paddle.disable_static()
+
+
+def call(paddle, job, args, keywords, made=None):
+    """("ok", or "Type|Category" of what was raised; its text). A program that it built is appended to `made`."""
     name, owner = job["name"], job["owner"]
     signal.alarm(SECONDS)
     guard = contextlib.ExitStack()
     try:
         if job["static"]:
             paddle.enable_static()
-            guard.enter_context(paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()))
+            programs = paddle.static.Program(), paddle.static.Program()
+            guard.enter_context(paddle.static.program_guard(*programs))
+            values.FED.clear()
         callee = values.resolve(paddle, name) if owner is None else getattr(values.build(paddle, owner),
                                                                             name.rpartition(".")[2])
         args = [values.build(paddle, a) for a in args]
@@ -54,16 +92,16 @@ def call(paddle, job, args, keywords):
         settle(paddle, guard)
         return f"unmade|{type(error).__name__}", str(error)[:200]
     try:
-        callee(*args, **keywords)
+        results = callee(*args, **keywords)
+        if job["static"] and made is not None:
+            made.append((programs, results, values.feed()))
         return "ok", ""
     except Late:
         return "late", ""
     except (SystemExit, KeyboardInterrupt) as error:
         return type(error).__name__ + "|", ""
     except BaseException as error:  # noqa: BLE001: the point of it
-        text = str(error)
-        found = re.search(rf"\(({CATEGORIES})\)|\b({CATEGORIES})Error:", text)
-        return f"{type(error).__name__}|{(found[1] or found[2]) if found else ''}", text[:200]
+        return said(error)
     finally:
         settle(paddle, guard)
 
@@ -219,8 +257,12 @@ def run_job(paddle, job, after, search, say):
         if i < after:
             continue
         say(event="call", call=i, **({} if "calls" in job else one))
-        outcome, text = call(paddle, job, one["args"], one["keywords"])
+        made = []
+        outcome, text = call(paddle, job, one["args"], one["keywords"], made)
         say(event="outcome", call=i, outcome=outcome, text=text)
+        if made and paddle.__name__ == "paddle":
+            say(event="run", call=i, run="crash")  # what is true if the next line ends the process
+            say(event="run", call=i, run=run(paddle, made[0]))
 
 
 def in_child(paddle, job, after, search, tell):
@@ -269,6 +311,8 @@ def serve(paddle, job, tell):
             return
         if last["event"] in ("call", "outcome"):
             tell({"job": job["id"], "event": "outcome", "call": last["call"], "outcome": ended, "text": ""})
+            after = last["call"] + 1
+        elif last["event"] == "run":
             after = last["call"] + 1
         elif search and "calls" not in job:  # the search for a call that works ended it
             search = False

@@ -1,0 +1,110 @@
+"""Why a bad call may end otherwise on Proa than on real Paddle: rules over what both raised. A row without a rule is a
+difference that nobody has explained. Read by tools/compatibility.py and bad_calls.py."""
+import re
+
+# Texts of Python's own exceptions: nothing has looked at the argument before an operation on it failed.
+PYTHONS = re.compile(
+    r"has no attribute|is not iterable|not supported between instances|unsupported operand type|is not subscriptable|"
+    r"is not callable|has no len\(\)|unhashable type|index out of range|values to unpack|cannot unpack|"
+    r"truth value of an array|bad operand type|must be real number|argument must be a string|division by zero|"
+    r"name '\w+' is not defined|can only concatenate|can't multiply sequence|indices must be integers|"
+    r"cannot be interpreted as an integer|not understood|len\(\) of a 0-D|only length-1 arrays|only integer scalar arrays|"
+    r"only one element variable can|When Variable is used as the condition|could not convert string|can't concat|"
+    r"did not contain a loop with signature|not all arguments converted|expected str instance|"
+    r"Cannot interpret|cannot reshape array|a bytes-like object is required|expected str, bytes or os.PathLike")
+PYBIND = re.compile(r"incompatible function arguments|Unable to cast Python instance|"
+                    r"_M_range_check|Can't not find expected num of args|Could not parse args and kwargs")
+EMPTY = re.compile(r"must not be empty|dims size must not be equal 0|Tensor has not been initialized|"
+                   r"meta data must be valid when call|can't be 0|should be greater than 0|must be greater than 0, but the value|"
+                   r"input variable X has not been initialized", re.I)
+RANKS = re.compile(r"rank of input should be less than 7|range of \[1, 6\]|Maximum supported rank for broadcast")
+MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtype|out in place must be")
+
+
+# Arguments that Proa does not read: its answer does not depend on them.
+UNREAD = {("forward", "block"), ("is_bfloat16_supported", "device"), ("is_float16_supported", "device"),
+          ("disable_static", "place"), ("serialize_persistables", "executor")}
+# Arguments that Paddle keeps as they come, and fails with where it uses them.
+KEPT = {"set_global_initializer"}
+
+
+def refuses(outcome):
+    return outcome != "ok" and not outcome.startswith(("unmade", "crash", "late", "lost"))
+
+
+def type_of(outcome):
+    return outcome.partition("|")[0]
+
+
+class Row:
+    """A row of results.tsv."""
+
+    def __init__(self, cells):
+        cells = cells + [""] * (11 - len(cells))
+        (self.name, self.mode, self.mistake, self.parameter, self.call, _, self.theirs, self.ours, self.text, self.own,
+         self.run) = cells[:11]
+        self.takes, self.refuses = self.ours == "ok", refuses(self.ours)
+        self.both = self.refuses and refuses(self.theirs)
+
+
+RULES = [
+    ("Proa has a kernel of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex), or takes it in programs",
+     lambda r: r.takes and ("The kernel with key" in r.text or
+                            r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
+    ("Paddle looks for the kernel of one operand's dtype, which its CPU lacks; Proa has it and refuses the pair of dtypes",
+     lambda r: r.both and "The kernel with key" in r.text and MIXED.search(r.own)),
+    ("operands of two dtypes: Paddle fails inside its kernel, Proa converts or names them",
+     lambda r: "type of data we are trying to retrieve" in r.text),
+    ("in place with two dtypes: Paddle reads the memory of one as the other and changes the tensor's dtype",
+     lambda r: r.refuses and r.name.endswith("_") and MIXED.search(r.own) and
+     (r.theirs == "ok" or "Integer division by zero" in r.text)),
+    ("Paddle reads the memory of a floating or shorter tensor as indices",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"(indices|index|label|segment_ids|y|src_index|dst_index) is \w+"
+                                                            r"(\[[^]]*\])?; expected (int|class)", r.own)),
+    ("Paddle's strides reach outside the tensor's memory, and it reads there",
+     lambda r: r.theirs == "ok" and r.refuses and "as_strided" in r.name),
+    ("Proa refuses while the program is built what Paddle refuses when it is run",
+     lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and r.run not in ("", "ok")),
+    ("Paddle has no such operator, or none for CPUs",
+     lambda r: re.search(r"has not been registered|module '[\w.]*_C_ops' has no attribute|"
+                         r"The kernel `\w+` is not registered|no kernels which are registered", r.text)),
+    ("Paddle refuses the function in programs; Proa has it there, and refuses the argument or takes the call",
+     lambda r: "in dynamic graph mode, please call" in r.text),
+    ("Proa refuses an unknown or surplus argument, Paddle ignores it",
+     lambda r: r.theirs == "ok" and r.mistake in ("keyword", "many") and r.ours == "TypeError|"),
+    ("Proa does not read the argument", lambda r: r.takes and (r.name.rpartition(".")[2], r.parameter) in UNREAD),
+    ("Paddle keeps the argument unseen, and fails where it uses it",
+     lambda r: r.theirs == "ok" and r.refuses and r.name.rpartition(".")[2] in KEPT),
+    ("Paddle takes a text or a float for a number and computes with 0 or what is left of it",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)", r.own) and
+     re.search(r"got (str|float|complex)\b", r.own)),
+    ("Paddle does not compare the shapes, and reads outside the smaller tensor",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"atan2|index_add", r.name) and "shape" in r.own),
+    ("Paddle draws numbers of a negative deviation, or divides by a negative norm",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"(std|max_norm) is (-[\d.e+]+|nan); expected 0 or more", r.own)),
+    ("Proa gives the argument a default, Paddle wants it",
+     lambda r: r.takes and r.mistake == "missing" and "missing" in r.text),
+    ("Proa takes tensors without elements, and lengths of 0",
+     lambda r: r.takes and EMPTY.search(r.text)),
+    ("Proa takes tensors of more dims: Paddle stops at 6 or fewer",
+     lambda r: r.takes and RANKS.search(r.text)),
+    ("a method of a callback or model called before the training that sets it up: Paddle's finds an attribute missing, Proa's has "
+     "nothing to do",
+     lambda r: r.takes and re.search(r"'(ModelCheckpoint|VisualDL|Model|ProgBarLogger)' object has no attribute", r.text)),
+    ("both refuse; Paddle's Python fails by accident, in an operation on an argument that it has not looked at",
+     lambda r: r.both and r.theirs.endswith("|") and (PYTHONS.search(r.text) or type_of(r.theirs) in
+                                                      ("UnboundLocalError", "NameError", "ZeroDivisionError", "KeyError"))),
+    ("both refuse; Paddle by a bare assert, without a text",
+     lambda r: r.both and r.theirs == "AssertionError|" and not r.text.strip(" ()0123456789,-")),
+    ("both refuse; Paddle's binding of C++ finds no signature or cannot convert, and says so in its own type",
+     lambda r: r.both and PYBIND.search(r.text)),
+    ("both refuse; Paddle raises OSError for an error of C++ that has no category",
+     lambda r: r.both and type_of(r.theirs) in ("OSError", "RuntimeError") and
+     re.search(r"^(Data type error|Unimplemented error)", r.text)),
+]
+
+
+def reason(cells):
+    """The text of the first rule that explains a row of results.tsv that differs; None if none does."""
+    row = Row(cells)
+    return next((text for text, holds in RULES if holds(row)), None)
