@@ -5,7 +5,7 @@ A `python:` entry is "paddle.sum Tensor (x, axis=None, keepdim=False) -> out": p
 (Tensor: the method of the same name); parameters, if they differ from those of the op's `call:` (`mat2: y` fills
 field y; `out: -` must be None); the output that is returned, if not all are. Fields after a semicolon have a fixed
 value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". An op with `inplace:` has each name with a
-trailing _, too, whose callable works in place.
+trailing _, too, whose callable works in place. `axis=9|None`: a number's default, which None stands for, too.
 
 `checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
 of the op's public function celu, and the exception that it raises otherwise. `asks: {bmm: "x.shape y.shape"}` are rules
@@ -77,8 +77,9 @@ class Entry:
             head, _, default = (s.strip() for s in text.partition("="))
             name, _, field = (s.strip() for s in head.partition(":"))
             f = None if field == "-" else op.field(field or name, "python")
-            shown = default or ("None" if f is None else python_text(f))
-            plain = f and f.kind in ("BOOL", "INT", "FLOAT") and names[0].split(".")[0] != "_core"
+            shown = default.partition("|")[0] or ("None" if f is None else python_text(f))
+            default, _, also = default.partition("|")  # "9|None": None stands for 9, too
+            plain = not also and f and f.kind in ("BOOL", "INT", "FLOAT") and names[0].split(".")[0] != "_core"
             self.params.append((name, f, table_text(op, f, default) if default else None,
                                 shown is None, shown is not None and (shown == "None" or not plain)))
             texts.append(name if shown is None else f"{name}={shown}")

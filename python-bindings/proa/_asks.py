@@ -6,6 +6,7 @@ names another exception, or a category of Paddle's:
 
     x.shape          has the attribute                 AttributeError
     x:Tensor,int     is of one of the types            TypeError
+    x:-Tensor        is not of the type                TypeError
     x#2  x#>=2       has so many dims                  ValueError
     x[1]=y[0]        has as many entries there         ValueError
     x.dtype=y.dtype  has the same                      TypeError
@@ -35,6 +36,11 @@ CATEGORIES = {"InvalidArgument": ValueError, "OutOfRange": IndexError, "NotFound
 
 def _attribute(who, values, name, attribute):
     return lacks(who, attribute, name, values[name])
+
+
+def _not_kind(who, values, name, kind):
+    if isinstance(values[name], TYPES[kind]):
+        return f"{who}: argument {name} must not be a {kind}"
 
 
 def _kind(who, values, name, kinds):
@@ -108,6 +114,7 @@ def _dtype(who, values, name, dtypes):
 _WORDS = [
     (r"(\w+)\.dtype=([\w,]+)", _dtype, TypeError), (r"(\w+)\.(\w+)=(\w+)\.\2", _same, TypeError),
     (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError), (r"(\w+)\.(\w+)", _attribute, AttributeError), (r"(\w+):([\w,]+)", _kind, TypeError),
+    (r"(\w+):-(\w+)", _not_kind, TypeError),
     (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)\[(-?\d+)\]=(\w+)\[(-?\d+)\]", _extent, ValueError),
     (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),

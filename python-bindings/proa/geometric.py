@@ -1,6 +1,7 @@
 """paddle.geometric: messages along a graph's edges, segments, and neighbourhoods drawn from graphs in CSC form.
 
 Messages and segments are ops; drawing and renumbering nodes is the host's work, and works on tensors with data."""
+from ._asks import asks
 from . import _core
 from ._errors import of_kind
 from .tensor._tools import Tensor
@@ -179,6 +180,7 @@ def _draw(who, row, colptr, input_nodes, size, eids, return_eids, weight=None):
     return (*out, _tensor(_flat(who, "eids", eids)[at], eids)) if return_eids else out
 
 
+@asks("eager:sample_size:int!InvalidArgument")
 def sample_neighbors(row, colptr, input_nodes, sample_size=-1, eids=None, return_eids=False, perm_buffer=None, name=None):
     """Up to sample_size neighbors (−1: all) of every input node, drawn without replacement, and how many each has.
 
@@ -192,6 +194,7 @@ def sample_neighbors(row, colptr, input_nodes, sample_size=-1, eids=None, return
     return _draw("sample_neighbors", row, colptr, input_nodes, sample_size, eids, return_eids)
 
 
+@asks("eager:eids:Tensor,None!InvalidArgument eager:sample_size:int!InvalidArgument")
 def weighted_sample_neighbors(row, colptr, edge_weight, input_nodes, sample_size=-1, eids=None, return_eids=False,
                               name=None):
     """sample_neighbors with probabilities in proportion to the edges' weights."""

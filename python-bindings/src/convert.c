@@ -84,7 +84,8 @@ static bool to_int(PyObject *obj, int64_t *out)
         *out = PyLong_AsLongLong(obj);
         return !(*out == -1 && PyErr_Occurred());
     }
-    if (!PyIndex_Check(obj) || PyBool_Check(obj))
+    if (!PyIndex_Check(obj) ||
+        (PyBool_Check(obj) && !proa_program_current())) /* a program's operators take it */
         return py_refuse_type("expected an int, got %s", Py_TYPE(obj)->tp_name) != NULL;
     PyObject *index = PyNumber_Index(obj);
     *out = index ? PyLong_AsLongLong(index) : -1;
@@ -294,6 +295,11 @@ static bool is_numpy_bool(PyObject *obj)
     return !strcmp(kind, "numpy.bool_") || !strcmp(kind, "numpy.bool");
 }
 
+static bool is_plain_number(PyObject *obj)
+{
+    return PyLong_Check(obj) || PyFloat_Check(obj) || PyComplex_Check(obj);
+}
+
 /* Borrowed: entry 0 of a tuple whose entry 0 is a tensor, which eager Paddle takes for a Tensor argument;
  * otherwise obj. */
 static PyObject *first_of_tuple(PyObject *obj)
@@ -318,7 +324,8 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
         if (obj == Py_None && f->flags & PROA_FIELD_OPTIONAL) return true;
         return py_to_tensors(obj, name, f->flags & PROA_FIELD_OPTIONAL, at);
     case PROA_FIELD_BOOL:
-        if (!PyBool_Check(obj) && !is_numpy_bool(obj)) return wrong_attribute(who, name, "a bool", obj);
+        if (!PyBool_Check(obj) && !is_numpy_bool(obj) && !(is_plain_number(obj) && proa_program_current()))
+            return wrong_attribute(who, name, "a bool", obj);
         *(bool *)at = PyObject_IsTrue(obj) == 1;
         return true;
     case PROA_FIELD_INT:

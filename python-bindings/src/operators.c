@@ -245,10 +245,7 @@ static PyObject *op_index(PyObject *self)
 {
     proa_tensor *t = py_tensor_of(self);
     if (!is_one(t, "index")) return NULL;
-    if (!is_whole(t))
-        return PyErr_Format(PyExc_TypeError, "index: expected an integer tensor, got %s",
-                            proa_dtype_name((proa_dtype)t->dtype));
-    return PyLong_FromLongLong(proa_item_int(t));
+    return is_whole(t) ? PyLong_FromLongLong(proa_item_int(t)) : PyLong_FromDouble(proa_item(t));
 }
 
 static PyObject *op_float(PyObject *self)

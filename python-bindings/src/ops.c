@@ -90,7 +90,9 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
-    if (value == Py_None && p->none && f->role == PROA_ATTR) return true; /* keeps the default */
+    bool unset = value == Py_None && !p->required && f->role == PROA_ATTR;
+    if (unset && (p->none || proa_program_current())) return true; /* keeps the default */
+    if (unset && f->kind == PROA_FIELD_BOOL) value = Py_False;
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
     if (f->kind == PROA_FIELD_SCALAR && self->op->n_in == 0 && PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear(); /* Paddle makes floats of the numbers of creation functions in Python */

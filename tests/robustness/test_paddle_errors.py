@@ -8,6 +8,7 @@ import pytest
 import proa as paddle
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/referee"))
 ORACLE = ROOT / ".venv-oracle/bin/python"
 
 
@@ -137,6 +138,34 @@ def test_what_paddle_asks_first(call, kind, lead):
     assert got is kind and text.startswith(lead), (got, text)
 
 
+@pytest.mark.parametrize("call, kind, lead", [
+    (lambda: paddle.nn.Linear(3, 1.5), ValueError, "(InvalidArgument) the shape of a parameter must be ints"),
+    (lambda: paddle.nn.Linear(0, 3), AssertionError, "every dimension of a parameter must be larger than 0"),
+    (lambda: paddle.nn.Layer(name_scope=7), TypeError, "Layer: name_scope must be a string"),
+    (lambda: F.linear(X, 7), ValueError, "(InvalidArgument) linear: weight and bias must be Tensors"),
+    (lambda: paddle.linalg.multi_dot(X), ValueError, "(InvalidArgument) multi_dot: x must be a list or tuple"),
+    (lambda: paddle.broadcast_tensors([X, paddle.ones([7])]), ValueError, "(InvalidArgument) broadcast_tensors: "),
+    (lambda: F.log_loss(X, X), ValueError, "(InvalidArgument) log_loss: input and label must be [N, 1]"),
+    (lambda: F.leaky_relu_(7), ValueError, "(InvalidArgument) leaky_relu_: x must be a Tensor"),
+    (lambda: D.Normal(0.0, 1.0).sample([2], seed="a"), ValueError, "(InvalidArgument) Normal.sample: seed must be an int"),
+    (lambda: D.Normal(0.0, 1.0).kl_divergence(X), ValueError, "(InvalidArgument) kl_divergence: argument other"),
+    (lambda: sparse.nn.Conv3D(4, 4, 2, groups=2), AssertionError, "Conv3D: groups must be 1"),
+])
+def test_what_layers_and_compositions_refuse(call, kind, lead):
+    got, text = refusal(call)
+    assert got is kind and text.startswith(lead), (got, text)
+
+
+def test_what_paddle_takes():
+    assert list(range(paddle.to_tensor([3.7]))) == [0, 1, 2]
+    assert paddle.mean(X, keepdim=None).shape == [] and paddle.stack([X, X], axis=None).shape == [2, 2, 3]
+    small = paddle.topk(paddle.to_tensor([1.0, 3.0, 2.0]), 1, largest=None)[0]
+    assert small.item() == 1.0  # None is False
+    mask = paddle.to_tensor([0, 2, 0], dtype="int8")
+    assert paddle.masked_fill(paddle.ones([3]), mask, 7.0).tolist() == [1.0, 7.0, 1.0]
+    assert paddle.std(X, unbiased=[]).item() == 0.0
+
+
 def test_functions_that_ask_are_functions():
     import inspect
     import pickle
@@ -154,6 +183,18 @@ def test_all_rules_can_be_read():
                 assert _asks._read(word)
     with pytest.raises(SystemError, match="cannot read"):
         _asks.answer("x?", "f", {"x": 7})
+
+
+def test_reasons_of_differences():
+    from bad_calls_reasons import reason
+    row = ["paddle.acos", "dynamic", "dtype", "x", "[]", "differ"]
+    lacks = "(NotFound) The kernel with key (CPU, Undefined(AnyLayout), float16) of kernel `acos` is not registered"
+    assert "CPU lacks" in reason([*row, "RuntimeError|NotFound", "ok", lacks, "", ""])
+    assert "by accident" in reason([*row, "AttributeError|", "TypeError|", "'int' object has no attribute 'dtype'", "", ""])
+    assert reason([*row, "AttributeError|", "ok", "'int' object has no attribute 'dtype'", "", ""]) is None
+    built = ["paddle.acos", "static", "rank", "x", "[]", "differ", "ok", "ValueError|InvalidArgument", "", ""]
+    assert "when it is run" in reason([*built, "ValueError|InvalidArgument"])
+    assert reason([*built, "ok"]) is None and reason([*row, "ValueError|", "TypeError|", "a", "b", ""]) is None
 
 
 def test_programs_check_types_in_python():

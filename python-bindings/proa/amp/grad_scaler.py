@@ -49,7 +49,7 @@ class AmpScaler:
 
     def scale(self, var):
         """var × the scale."""
-        if not isinstance(var, _core.Tensor):
+        if self._enable and not isinstance(var, _core.Tensor):
             raise TypeError(f"scale: expected a Tensor, got {type(var).__name__}")
         if self._enable and amp_state.last != "float16" and self._use_dynamic_loss_scaling:
             self._enable = self._use_dynamic_loss_scaling = False

@@ -79,7 +79,7 @@ def _backward(cls, ctx, count, metas):
     return run
 
 
-class PyLayer:
+class PyLayer(PyLayerContext):
     """Subclasses define static forward(ctx, *args, **kwargs) and backward(ctx, *grads), which returns one gradient
     (or None) for each Tensor that forward got; apply() runs them.
 

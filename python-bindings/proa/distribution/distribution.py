@@ -6,7 +6,7 @@ import operator
 from .. import _core
 from .._errors import need_attribute, of_kind
 from ..framework.dims import alike
-from ..tensor import broadcast_shape
+from ..tensor.manipulation import common_shape
 
 
 def is_tensor(value):
@@ -58,7 +58,7 @@ def broadcast(who, **named):
     made = [v if is_tensor(v) else _core.to_tensor(float(v)) for v in values]
     shape = []
     for v in made:
-        shape = broadcast_shape(shape, v.shape)
+        shape = common_shape("distribution", shape, v.shape)
     return [v if alike(v.shape, shape) else v.expand(shape) for v in made]
 
 
@@ -74,6 +74,11 @@ def shape_list(who, shape):
         return [operator.index(n) for n in entries]
     except TypeError:
         raise of_kind(f"{who}: shape must be a list or tuple of ints, got {shape!r}") from None
+
+
+def need_seed(who, seed):
+    if not isinstance(seed, int):
+        raise of_kind(f"{who}: seed must be an int, got {type(seed).__name__}")
 
 
 def uniform(shape, dtype="float32", low=0.0, high=1.0):

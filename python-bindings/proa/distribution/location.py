@@ -2,6 +2,7 @@
 import math
 
 from .. import _core
+from .._asks import asks
 from .distribution import Distribution, broadcast, name_of, need, need_value, shape_list, uniform
 
 EULER = 0.57721566490153286060
@@ -61,6 +62,7 @@ class Laplace(_LocationScale):
         u = self._uniform(shape, -1 + 1.1920928955078125e-07, 1.0)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
+    @asks("other:-Tensor!InvalidArgument")
     def kl_divergence(self, other):
         ratio, away = self.scale / other.scale, (self.loc - other.loc).abs()
         return -ratio.log() + ratio * (-away / self.scale).exp() + away / other.scale - 1

@@ -1,7 +1,8 @@
 """The normal and the log-normal distribution."""
 import math
 
-from .distribution import Distribution, gaussian, need_value, shape_list, tensors
+from .._asks import asks
+from .distribution import Distribution, gaussian, need_seed, need_value, shape_list, tensors
 
 
 class Normal(Distribution):
@@ -23,6 +24,7 @@ class Normal(Distribution):
     def sample(self, shape=(), seed=0):
         """Without a gradient to loc and scale's draws; shape + batch shape, or shape alone for plain numbers."""
         shape = shape_list("Normal.sample", shape)
+        need_seed("Normal.sample", seed)
         drawn = self._drawn(shape)
         return drawn.reshape(shape) if self.all_arg_is_float else drawn
 
@@ -47,6 +49,7 @@ class Normal(Distribution):
         away = value - self.loc
         return (-(away * away) / (2.0 * self.scale * self.scale)).exp() / (math.sqrt(2 * math.pi) * self.scale)
 
+    @asks("other:-Tensor!InvalidArgument")
     def kl_divergence(self, other):
         ratio = (self.scale / other.scale).square()
         shift = ((self.loc - other.loc) / other.scale).square()

@@ -1,5 +1,5 @@
 """The continuous uniform distribution on [low, high)."""
-from .distribution import Distribution, shape_list, tensors, uniform
+from .distribution import Distribution, need_seed, shape_list, tensors, uniform
 
 
 class Uniform(Distribution):
@@ -12,6 +12,7 @@ class Uniform(Distribution):
 
     def sample(self, shape, seed=0):
         shape = shape_list("Uniform.sample", shape)
+        need_seed("Uniform.sample", seed)
         batch = (self.low + self.high).shape
         drawn = uniform(shape + list(batch), self.dtype) * (self.high - self.low) + self.low
         return drawn.reshape(shape) if self.all_arg_is_float else drawn

@@ -3,6 +3,7 @@ import copy
 import warnings
 
 from .. import _core
+from .._errors import of_kind
 from . import mode, unique_name
 from .dtype import dtype_name, get_default_dtype, to_dtype
 from .param_attr import ParamAttr, WeightNormParamAttr
@@ -104,11 +105,13 @@ def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initia
     if attr is False:
         return None
     from ..nn import initializer as init
+    if any(isinstance(n, (bool, float)) for n in shape):
+        raise of_kind(f"the shape of a parameter must be ints, got {list(shape)}")
     shape = [int(n) for n in shape]
     for i, size in enumerate(shape):
         if size <= 0:
-            raise ValueError(f"every dimension of a parameter must be larger than 0, but dimension {i} of "
-                             f"shape {shape} is {size}")
+            raise AssertionError(f"every dimension of a parameter must be larger than 0, but dimension {i} of "
+                                 f"shape {shape} is {size}")
     dtype = to_dtype(dtype or get_default_dtype())
     make = attr.initializer or init.global_initializer(is_bias) or default_initializer
     if make is None:
@@ -150,6 +153,8 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
     """
     if not isinstance(shape, (list, tuple)) and not isinstance(shape, _core.Tensor):
         raise TypeError(f"create_parameter: shape must be a list or tuple of ints, got {shape!r}")
+    if not dtype:
+        raise TypeError(f"create_parameter: dtype must be a dtype, got {dtype!r}")
     if attr is None:
         attr = ParamAttr(name=name)
     return make_parameter(unique_name.generate("create_parameter"), attr, shape, dtype, is_bias, default_initializer)

@@ -172,6 +172,7 @@ class ProgBarLogger(Callback):
         self.log_freq = log_freq
         self.verbose = verbose
         self.epochs = None
+        self._train = None
 
     def _is_print(self):
         return self.verbose and _first_rank()
@@ -200,7 +201,7 @@ class ProgBarLogger(Callback):
         self._batch_end(self._train, logs)
 
     def on_epoch_end(self, epoch, logs=None):
-        if self._is_print() and self._train.steps is not None:
+        if self._is_print() and self._train is not None and self._train.steps is not None:
             self._train.show(logs or {})
 
     def on_eval_begin(self, logs=None):

@@ -1,5 +1,6 @@
 """paddle.incubate: optimizers, functional automatic differentiation, old names of paddle.geometric, masked softmax and
 identity_loss. The submodules optimizer, autograd and nn are imported at first use."""
+from .._asks import asks
 from .. import _core
 
 __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "graph_sample_neighbors",
@@ -23,6 +24,7 @@ def __dir__():
     return sorted(set(globals()) | set(_LAZY))
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:mask:Tensor!InvalidArgument")
 def softmax_mask_fuse(x, mask, name=None):
     """The softmax over the last dim of x + mask, a constant.
 
@@ -32,6 +34,7 @@ def softmax_mask_fuse(x, mask, name=None):
     return _core.softmax(_core.add(x, mask.detach()), -1)
 
 
+@asks("eager:x:Tensor!InvalidArgument")
 def softmax_mask_fuse_upper_triangle(x):
     """The softmax over the last dim of x, [batch, heads, n, n], with what is above the diagonal left out."""
     n = x.shape[-1]
@@ -65,6 +68,7 @@ def graph_reindex(x, neighbors, count, value_buffer=None, index_buffer=None, fla
     return geometric.reindex_graph(x, neighbors, count)
 
 
+@asks("eager:sample_size:int!InvalidArgument")
 def graph_sample_neighbors(row, colptr, input_nodes, eids=None, perm_buffer=None, sample_size=-1, return_eids=False,
                            flag_perm_buffer=False, name=None):
     """paddle.geometric.sample_neighbors."""
@@ -74,6 +78,7 @@ def graph_sample_neighbors(row, colptr, input_nodes, eids=None, perm_buffer=None
     return geometric.sample_neighbors(row, colptr, input_nodes, sample_size, eids, return_eids)
 
 
+@asks("eager:sample_sizes:list,tuple!InvalidArgument")
 def graph_khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, return_eids=False, name=None):
     """Neighbors of neighbors, a hop an entry of sample_sizes (paddle.geometric.khop_sampler says what comes back)."""
     from .. import geometric

@@ -3,6 +3,7 @@ import collections
 import warnings
 
 from .. import _core
+from .._asks import asks
 from ..framework.dims import reshaped
 from . import functional as F
 
@@ -65,6 +66,7 @@ class BeamSearchDecoder(Decoder):
         self.beam_size = beam_size
 
     @staticmethod
+    @asks("eager:x:Tensor!InvalidArgument")
     def tile_beam_merge_with_batch(x, beam_size):
         """[batch, …] → [batch · beam, …], every entry beam_size times in a row."""
         shape = x.shape

@@ -2,6 +2,7 @@
 import builtins
 import math
 
+from .._asks import asks
 from .. import _core
 from .._errors import need_attribute
 from ..tensor._tools import INTEGER, Tensor, dtype_name
@@ -288,6 +289,7 @@ def masked_matmul(x, y, mask, name=None):
     return mask.with_values(_core.sum(pairs, [1]))
 
 
+@asks("eager:vec:Tensor!InvalidArgument")
 def mv(x, vec, name=None):
     """The product of a sparse matrix and a dense vector."""
     if len(x.shape) != 2 or len(vec.shape) != 1:

@@ -1,4 +1,5 @@
 """Metrics as operators: accuracy and auc."""
+from .._asks import asks
 from .. import _core
 from ..framework import unique_name
 from .variable import make_persistable
@@ -6,6 +7,7 @@ from .variable import make_persistable
 __all__ = ["accuracy", "auc"]
 
 
+@asks("input:Tensor label:Tensor")
 def accuracy(input, label, k=1, correct=None, total=None):
     """Share of rows of input, [N, C], whose label, [N, 1], is among the k largest entries."""
     if len(label.shape) == 1:
@@ -38,6 +40,7 @@ def _windowed(batch, steps, size):
     return _core.sum(moved, [0])
 
 
+@asks("input~f4,f8 label~i4,i8 ins_tag_weight:Tensor,None")
 def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, ins_tag_weight=None):
     """Area under the ROC curve of input[:, 1] against label, [N, 1]: over all batches so far, and of this batch.
 

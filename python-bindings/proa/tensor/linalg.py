@@ -3,6 +3,7 @@ import math
 
 from .. import _core
 from .._asks import asks
+from .._errors import of_kind
 from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
 from ._tools import Tensor, dtype_name, is_number, like, need_variable, plain_ints, twin
 
@@ -178,11 +179,12 @@ def tensordot(x, y, axes=2, name=None):
     return reshaped(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
 
 
-@asks("eager:x:list,tuple!InvalidArgument eager:x+!InvalidArgument static:x:list,tuple")
 def multi_dot(x, name=None):
     """The product of a list of matrices, in the cheapest order; the first and last may be vectors."""
+    if not isinstance(x, (list, tuple)):
+        raise of_kind(f"multi_dot: x must be a list or tuple of Tensors, got {type(x).__name__}")
     if len(x) < 2:
-        raise ValueError(f"multi_dot: needs at least two tensors, got {len(x)}")
+        raise ValueError(f"(InvalidArgument) multi_dot: needs at least two tensors, got {len(x)}")
     first, last = len(x[0].shape) == 1, len(x[-1].shape) == 1
     parts = list(x)
     if first:

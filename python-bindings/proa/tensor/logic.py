@@ -8,6 +8,8 @@ __all__ = ["equal", "is_empty", "is_tensor"]
 
 def equal(x, y, name=None):
     """Element by element, whether x is y: a tensor that broadcasts with x, or a number."""
+    if not isinstance(y, (Tensor, int, float)):
+        raise TypeError(f"equal: y must be a Tensor or a number, got {type(y).__name__}")
     return _core.equal(x, y) if isinstance(y, Tensor) else x == y
 
 

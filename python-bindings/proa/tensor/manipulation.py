@@ -73,7 +73,7 @@ def split(x, num_or_sections, axis=0, name=None):
     return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))
 
 
-@asks("static:chunks:int static:x:Tensor x.shape axis:int static:axis@x!AssertionError")
+@asks("static:chunks:int static:x:Tensor x.shape axis:int eager:chunks:int,list,tuple static:axis@x!AssertionError")
 def chunk(x, chunks, axis=0, name=None):
     """x cut along axis into chunks equal parts.
 
@@ -134,6 +134,14 @@ def broadcast_shape(x_shape, y_shape):
     return out
 
 
+def common_shape(who, x_shape, y_shape):
+    """broadcast_shape of operands of an op, which refuses them with its category."""
+    try:
+        return broadcast_shape(x_shape, y_shape)
+    except ValueError as error:
+        raise of_kind(f"{who}: {error}") from None
+
+
 def broadcast_tensors(input, name=None):
     """The tensors of the list input, all expanded to their common shape."""
     if not isinstance(input, (list, tuple)):
@@ -141,7 +149,7 @@ def broadcast_tensors(input, name=None):
     shape = []
     for t in input:
         need_variable(t, "broadcast_tensors: an entry of input")
-        shape = broadcast_shape(shape, t.shape)
+        shape = common_shape("broadcast_tensors", shape, t.shape)
     return [_core.expand(t, shape) for t in input]
 
 
@@ -320,6 +328,8 @@ def masked_fill(x, mask, value, name=None):
     >>> paddle.masked_fill(x, x < 0, 0.0).tolist()
     [1.0, 0.0]
     """
+    if isinstance(mask, Tensor) and mask.dtype != _core.bool:
+        mask = _core.cast(mask, _core.bool)
     if is_number(value) and alike(x.shape, broadcast_shape(x.shape, mask.shape)):
         return _core.masked_fill(x, mask, value)
     return _filled(x, mask, value)
@@ -474,6 +484,7 @@ def zero_(x):
     return _core.fill_(x, 0)
 
 
+@asks("eager:value:number,bool!InvalidArgument")
 def fill_diagonal_(x, value, offset=0, wrap=False, name=None):
     """Writes value on x's main diagonal (of a matrix: the one offset above it; wrap goes on below a tall one's end)."""
     shape = need_tensor(x, "fill_diagonal_: x").shape

@@ -1,4 +1,5 @@
 """Random tensors. Equal seeds give equal values in Proa, but other values than in Paddle."""
+from .._asks import asks
 from .. import _core
 from ._tools import Tensor, dtype_name, overwrite
 
@@ -82,6 +83,7 @@ def _refill(x, values, what):
     return overwrite(x, values if values.dtype == x.dtype else _core.cast(values, x.dtype), what)
 
 
+@asks("eager:min:number,bool!InvalidArgument eager:max:number,bool!InvalidArgument")
 def uniform_(x, min=-1.0, max=1.0, seed=0, name=None):
     """Refills x with values drawn evenly from [min, max)."""
     return _refill(x, uniform(x.shape, x.dtype, min, max, seed), "uniform_")

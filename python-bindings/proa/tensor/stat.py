@@ -1,6 +1,7 @@
 """Statistics: var, std, median, quantile, and their forms that leave NaN out."""
 from .. import _core
 from .._asks import asks
+from .._errors import of_kind
 from ..framework.dims import is_empty, known, reshaped
 from ._tools import Tensor, dtype_name, is_number, like, one_axis
 from .manipulation import moveaxis
@@ -18,7 +19,7 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
-    return _core.variance(x, _axes(axis), unbiased, keepdim)
+    return _core.variance(x, _axes(axis), bool(unbiased), keepdim)
 
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
@@ -63,11 +64,13 @@ def median(x, axis=None, keepdim=False, name=None):
     return out if keepdim else _core.squeeze(out, [axis])
 
 
-@asks("x:Tensor")
+@asks("x:Tensor eager:axis@x!InvalidArgument")
 def nanmedian(x, axis=None, keepdim=False, name=None):
     """median of what is not NaN; axis may be a list."""
     if not isinstance(x, Tensor):
         raise TypeError(f"nanmedian: x must be a Tensor, got {type(x).__name__}")
+    if not isinstance(keepdim, bool) and keepdim is not None:
+        raise of_kind(f"nanmedian: keepdim must be a bool, got {type(keepdim).__name__}")
     if isinstance(axis, (list, tuple)) and not axis:
         raise ValueError("nanmedian: axis must not be an empty list")
     ndim = len(x.shape)

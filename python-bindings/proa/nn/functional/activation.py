@@ -1,7 +1,8 @@
 """Activations that convert arguments first; activations that are a single op are generated from the op table."""
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import alike, differ, known
-from ...tensor._tools import overwrite
+from ...tensor._tools import need_tensor, overwrite
 
 
 def prelu(x, weight, data_format="NCHW", name=None):
@@ -26,6 +27,7 @@ def prelu(x, weight, data_format="NCHW", name=None):
     return _core.prelu(x, weight, "NHWC" if last else "NCHW", "channel")
 
 
+@asks("lower:float upper:float eager:x:Tensor!InvalidArgument x~f2,bf,f4,f8")
 def rrelu(x, lower=1.0 / 8.0, upper=1.0 / 3.0, training=True, name=None):
     """x where positive, else x times a slope drawn from [lower, upper) (their mean outside training)."""
     if not isinstance(lower, float) or not isinstance(upper, float):
@@ -57,6 +59,7 @@ def log_softmax(x, axis=-1, dtype=None, name=None):
     return _core.log_softmax(x if dtype is None else _core.cast(x, dtype), axis)
 
 
+@asks("x~f2,f4,f8")
 def glu(x, axis=-1, name=None):
     """The first half of x along an axis times the sigmoid of the second.
 
@@ -69,6 +72,8 @@ def glu(x, axis=-1, name=None):
     return a * _core.sigmoid(b)
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:temperature:number,bool!InvalidArgument eager:hard:bool!InvalidArgument "
+      "static:x:Tensor")
 def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
     """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
     wide = x.dtype if x.dtype == _core.float64 else _core.float32  # in a half type u would round to 1, whose noise is infinite
@@ -83,6 +88,7 @@ def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
 
 def _in_place(name, x, *arguments):
     """x overwritten by an activation that keeps its argument for the gradient: the gradient's is a copy."""
+    need_tensor(x, f"{name}_: x")
     kept = _core.assign(x) if _core.is_recording() and not x.stop_gradient else x
     return overwrite(x, getattr(_core, name)(kept, *arguments), name + "_")
 

@@ -1,5 +1,6 @@
 """Softmax losses over class centers that ranks may divide: margins on angles (ArcFace) and sampled centers (Partial FC)."""
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import is_empty
 from ._args import reduced
 
@@ -29,6 +30,8 @@ def _counts(number, group):
     return [int(one) for one in found]
 
 
+@asks("logits.shape label.shape logits~f2,f4,f8 label~i4,i8 eager:margin1:number,bool!InvalidArgument "
+      "eager:margin2:number,bool!InvalidArgument eager:margin3:number,bool!InvalidArgument")
 def margin_cross_entropy(logits, label, margin1=1.0, margin2=0.5, margin3=0.0, scale=64.0, group=None,
                          return_softmax=False, reduction="mean"):
     """Cross-entropy of scale · logits, which are cosines, where the label's angle θ counts as cos(margin1 · θ + margin2) −

@@ -1,5 +1,7 @@
 """Linear maps, dropout, padding, resampling, sliding windows and similarities."""
 from ... import _core
+from ..._asks import asks
+from ..._errors import of_kind
 from ...framework.random import program_seed
 from ._args import ints
 
@@ -53,6 +55,7 @@ def dropout3d(x, p=0.5, training=True, data_format="NCDHW", name=None):
     return dropout(x, p, _channels("dropout3d", x, 5, ("NCDHW", "NDHWC"), data_format), training)
 
 
+@asks("static:x:Tensor")
 def alpha_dropout(x, p=0.5, training=True, name=None):
     """Dropout that keeps mean and variance of self-normalizing networks (Klambauer et al., 2017)."""
     if not isinstance(p, (float, int)):
@@ -75,6 +78,7 @@ _PAD_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
+@asks("data_format.upper x.shape x#3,4,5!AssertionError")
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
     every axis of x, first axis first.
@@ -103,6 +107,7 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     return _core.pad3d(x, pad, mode, float(value), data_format)
 
 
+@asks("data_format.upper x.shape x#3,4,5!AssertionError")
 def zeropad2d(x, padding, data_format="NCHW", name=None):
     """Images with zeros round them: left, right, top, bottom."""
     return pad(x, padding, "constant", 0.0, data_format)
@@ -223,6 +228,7 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
                         _borders(paddings, "unfold"), _pair(dilations, "unfold", "dilations"))
 
 
+@asks("x~f4,f8,c8,c16")
 def fold(x, output_sizes, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
     """Columns [N, C * kh * kw, windows] added up into images of output_sizes: the transpose of unfold."""
     if x.ndim != 3:
@@ -234,6 +240,7 @@ def fold(x, output_sizes, kernel_sizes, strides=1, paddings=0, dilations=1, name
 
 # ---- similarities and bilinear forms -----------------------------------------------------------------------------
 
+@asks("static:x1.dtype static:x2.dtype")
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along an axis.
 
@@ -252,12 +259,20 @@ def linear(x, weight, bias=None, name=None):
     >>> paddle.nn.functional.linear(paddle.ones([2, 3]), paddle.ones([3, 4])).shape
     [2, 4]
     """
-    if weight.ndim == 2 and (bias is None or bias.ndim == 1):
+    try:
+        plain = weight.ndim == 2 and (bias is None or bias.ndim == 1)
+    except AttributeError:
+        raise of_kind("linear: weight and bias must be Tensors, got "
+                      f"{type(weight).__name__} and {type(bias).__name__}") from None
+    if plain:
         return _core.linear(x, weight, bias)
     out = _core.matmul(x, weight)
     return out if bias is None else _core.add(out, bias)
 
 
+@asks("eager:x1:Tensor!InvalidArgument eager:x2:Tensor!InvalidArgument eager:weight:Tensor!InvalidArgument "
+      "eager:bias:Tensor,None!InvalidArgument static:x1:Tensor static:x2:Tensor static:weight:Tensor static:bias:Tensor,None "
+      "x2#2!InvalidArgument weight#3!InvalidArgument")
 def bilinear(x1, x2, weight, bias=None, name=None):
     """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
     k, i, j = weight.shape
@@ -266,6 +281,7 @@ def bilinear(x1, x2, weight, bias=None, name=None):
     return out if bias is None else out + bias
 
 
+@asks("label~bf,f2,f4,f8")
 def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):
     """(1 - epsilon) * label + epsilon * prior_dist (the uniform one if not given)."""
     if not 0.0 <= epsilon <= 1.0:

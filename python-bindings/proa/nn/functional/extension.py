@@ -1,7 +1,9 @@
 """sequence_mask, and gather_tree (paths of a beam search)."""
 from ... import _core
+from ..._asks import asks
 
 
+@asks("eager:x:Tensor!InvalidArgument static:x:Tensor eager:maxlen:int,Tensor,None!InvalidArgument")
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     """For each length in x a row of maxlen (default: the longest) values: 1 below the length, else 0.
 
@@ -13,6 +15,7 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     return _core.sequence_mask(x, -1 if maxlen is None else maxlen, dtype)
 
 
+@asks("ids.ndim ids#3")
 def gather_tree(ids, parents):
     """The token sequences of a beam search [time, batch, beam], followed back from the last step."""
     if ids.ndim != 3 or parents.ndim != 3:

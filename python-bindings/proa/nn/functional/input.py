@@ -1,4 +1,5 @@
 """embedding and one_hot."""
+from ..._asks import asks
 from ... import _core
 from ...framework.dims import known
 
@@ -19,6 +20,7 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     return _core.embedding(x, weight, padding_idx if padding_idx >= 0 else padding_idx + rows.__index__(), sparse)
 
 
+@asks("eager:num_classes:number,bool,Tensor!InvalidArgument")
 def one_hot(x, num_classes, name=None):
     """A last axis of num_classes zeros with a one at the place that x names."""
     return _core.one_hot(x, int(num_classes))

@@ -5,7 +5,9 @@ Many are an op or two and a reduction; what Paddle accepts as labels is brought 
 import math
 
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import differ, is_empty, known, reshaped
+from ...tensor._tools import need_tensor
 from ._args import reduced, reduction_of
 
 
@@ -116,6 +118,9 @@ def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
     return reshaped(row * _core.cast(kept, row.dtype), shape)
 
 
+@asks("reduction=sum|mean|none input.shape label.shape input#>=2 eager:weight:Tensor,None!InvalidArgument "
+      "eager:ignore_index:int!InvalidArgument eager:weight#1!InvalidArgument static:weight#1!InvalidArgument "
+      "static:ignore_index:int")
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
     """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] names.
 
@@ -134,20 +139,28 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
     return _core.reshape(out, label.shape) if reduction == "none" else out
 
 
+@asks("reduction=sum|mean|none input~f2,f4,f8 label~f2,f4,f8 eager:weight:Tensor,None!InvalidArgument "
+      "static:weight:Tensor,None!ValueError")
 def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None):
     """Cross-entropy of probabilities and labels in [0, 1]."""
     loss = _core.bce_loss(input, label)
     return reduced(loss if weight is None else loss * weight, reduction, "binary_cross_entropy")
 
 
+@asks("reduction=sum|mean|none eager:logit.dtype logit~f4,f8 label~f4,f8 eager:weight:Tensor,None!InvalidArgument "
+      "static:weight:Tensor,None static:pos_weight:Tensor,None")
 def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None, name=None):
     """Cross-entropy of sigmoid(logit) and labels in [0, 1]; pos_weight: the weight of positive examples."""
+    for what, w in (("weight", weight), ("pos_weight", pos_weight)):
+        if w is not None:
+            need_tensor(w, f"binary_cross_entropy_with_logits: {what}")
     if pos_weight is not None:
         pos_weight = label * (pos_weight - 1.0) + 1.0
     loss = _core.sigmoid_cross_entropy_with_logits(logit, label, pos_weight)
     return reduced(loss if weight is None else loss * weight, reduction, "binary_cross_entropy_with_logits")
 
 
+@asks("input~f4,f8 label~f4,f8")
 def mse_loss(input, label, reduction="mean", name=None):
     """The squared difference.
 
@@ -167,17 +180,24 @@ def smooth_l1_loss(input, label, reduction="mean", delta=1.0, name=None):
     return reduced(_core.huber_loss(input, label, delta)[0], reduction, "smooth_l1_loss")
 
 
+@asks("input~f4,f8 label~f4,f8")
 def square_error_cost(input, label):
     """The squared difference of each pair of elements."""
     return _core.square(_core.subtract(input, label))
 
 
+@asks("eager:input:Tensor!InvalidArgument eager:label:Tensor!InvalidArgument input~f4 label~f4 "
+      "eager:epsilon:number,bool!InvalidArgument")
 def log_loss(input, label, epsilon=0.0001, name=None):
     """Cross-entropy of probabilities, each moved epsilon away from 0. As in Paddle, label gets no gradient."""
+    shape = need_tensor(input, "log_loss: input").shape
+    if len(shape) != 2 or differ(shape[1], 1) or len(need_tensor(label, "log_loss: label").shape) != 2:
+        raise ValueError(f"(InvalidArgument) log_loss: input and label must be [N, 1], got {shape} and {label.shape}")
     label = label.detach()
     return -(label * _core.log(input + epsilon)) - (1.0 - label) * _core.log(1.0 - input + epsilon)
 
 
+@asks("static:input.dtype static:label.dtype input~f4,f8 label~f4,f8 static:reduction:str")
 def kl_div(input, label, reduction="mean", name=None):
     """Kullback-Leibler divergence of label (probabilities) from input (log-probabilities)."""
     if input.dtype != label.dtype:
@@ -188,6 +208,7 @@ def kl_div(input, label, reduction="mean", name=None):
     return _core.kldiv_loss(input, label, reduction)
 
 
+@asks("label.dtype=i4,i8!AssertionError")
 def dice_loss(input, label, epsilon=0.00001, name=None):
     """1 - the Dice coefficient of probabilities [N, ..., C] and classes [N, ..., 1], averaged over N."""
     if input.ndim < 2 or differ(input.shape[:-1] + [1], label.shape):
@@ -201,6 +222,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
     return _core.mean(1.0 - both * 2.0 / (_core.sum(input, axes) + _core.sum(hot, axes) + epsilon))
 
 
+@asks("anchor.size positive.size anchor~f4,f8 positive~f4,f8 labels~f4,f8,i8")
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Cross-entropy of the similarities of anchors and positives (Sohn, 2016), with an L2 term."""
     if is_empty(anchor) or is_empty(positive):
@@ -214,6 +236,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     return l2 * (0.25 * l2_reg) + _core.mean(_core.sum(same * rows, 0))
 
 
+@asks("reduction=sum|mean|none static:normalizer:Tensor,None logit~f4,f8 label~f4,f8")
 def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, reduction="sum", name=None):
     """Cross-entropy of sigmoid(logit) in which easy examples count less (Lin et al., 2017)."""
     reduction_of(reduction, "sigmoid_focal_loss")
@@ -227,6 +250,7 @@ def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, red
     return reduced(loss if normalizer is None else loss / normalizer, reduction, "sigmoid_focal_loss")
 
 
+@asks("input~f2,bf,f4,f8 label~f2,bf,f4,f8")
 def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, reduction="mean", name=None):
     """Negative log-likelihood of counts under a Poisson law; full: with Stirling's term."""
     reduction_of(reduction, "poisson_nll_loss")
@@ -242,6 +266,7 @@ def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, red
     return reduced(loss, reduction, "poisson_nll_loss")
 
 
+@asks("input.shape label.shape variance.shape input~f4,f8 label~f4,f8 variance~f4,f8")
 def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reduction="mean", name=None):
     """Negative log-likelihood under normal laws of mean `input` and a variance of its own each."""
     reduction_of(reduction, "gaussian_nll_loss")
@@ -260,6 +285,7 @@ def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reductio
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction, "gaussian_nll_loss")
 
 
+@asks("log_probs~f4,f8 labels~i4")
 def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction="mean", norm_by_times=False):
     """Connectionist temporal classification (Graves et al., 2006) of logits [T, N, C] and labels [N, L].
 
@@ -273,6 +299,7 @@ def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction
     return _core.sum(loss) if reduction == "sum" else loss
 
 
+@asks("input~f4,f8 label~i8")
 def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None, path_code=None, is_sparse=False,
                   name=None):
     """Hierarchical sigmoid: the cross-entropy of the path to a label in a binary tree of classes.

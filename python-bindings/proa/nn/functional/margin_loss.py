@@ -1,10 +1,12 @@
 """Margin and embedding losses: compositions of a distance, a hinge and a reduction."""
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import differ
 from ._args import reduced, reduction_of
 from .distance import pairwise_distance
 
 
+@asks("input~f4,f8 other~f4,f8 label~f4,f8")
 def margin_ranking_loss(input, other, label, margin=0.0, reduction="mean", name=None):
     """max(0, margin - label * (input - other)): label is 1 where input should rank higher, -1 where lower."""
     reduction_of(reduction, "margin_ranking_loss")
@@ -20,6 +22,7 @@ def hinge_embedding_loss(input, label, margin=1.0, reduction="mean", name=None):
     return reduced(loss, reduction, "hinge_embedding_loss")
 
 
+@asks("label.shape label#1")
 def cosine_embedding_loss(input1, input2, label, margin=0, reduction="mean", name=None):
     """1 - cos where label is 1, max(0, cos - margin) where it is -1; cos is that of the last axis."""
     reduction_of(reduction, "cosine_embedding_loss")
@@ -47,6 +50,7 @@ def _triplets(who, input, positive, negative, margin, reduction):
                          f"{positive.shape} and {negative.shape}")
 
 
+@asks("reduction=sum|mean|none input~f4,f8 positive~f4,f8 negative~f4,f8")
 def triplet_margin_with_distance_loss(input, positive, negative, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean", name=None):
     """max(0, d(input, positive) - d(input, negative) + margin) with a distance of the caller's."""
@@ -61,6 +65,7 @@ def triplet_margin_with_distance_loss(input, positive, negative, distance_functi
     return reduced(_core.clip(near - far + margin, 0.0), reduction, who)
 
 
+@asks("reduction=sum|mean|none input~f4,f8 positive~f4,f8 negative~f4,f8")
 def triplet_margin_loss(input, positive, negative, margin=1.0, p=2, epsilon=1e-6, swap=False, reduction="mean",
                         name=None):
     """max(0, d(input, positive) - d(input, negative) + margin) with the p-norm of differences."""
@@ -102,6 +107,7 @@ def multi_label_soft_margin_loss(input, label, weight=None, reduction="mean", na
                    "multi_label_soft_margin_loss")
 
 
+@asks("reduction=sum|mean|none input~f4,f8 label~i4,i8,f4,f8")
 def soft_margin_loss(input, label, reduction="mean", name=None):
     """log(1 + exp(-label * input)), label 1 or -1."""
     reduction_of(reduction, "soft_margin_loss")

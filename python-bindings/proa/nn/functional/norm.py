@@ -3,11 +3,13 @@ passes weights and running statistics where there are any; the layers of nn/laye
 from operator import index
 
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import differ, reshaped
 
 _CHANNELS_LAST = {"NC": False, "NCL": False, "NCHW": False, "NCDHW": False, "NLC": True, "NHWC": True, "NDHWC": True}
 
 
+@asks("static:axis:int eager:x.dtype")
 def normalize(x, p=2, axis=1, epsilon=1e-12, name=None):
     """x divided by its p-norm along an axis (at least epsilon)."""
     norm = _core.p_norm(x, float(p), axis, epsilon, True)
@@ -61,6 +63,7 @@ def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None
     return _core.instance_norm(x, weight, bias, eps)[0]
 
 
+@asks("static:x:Tensor")
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW", name=None):
     """x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta."""
     if data_format not in _CHANNELS_LAST or data_format == "NC":

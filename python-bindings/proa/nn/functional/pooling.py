@@ -1,5 +1,6 @@
 """Pooling over 1, 2 and 3 spatial axes, adaptive pooling and unpooling: argument forms, then one op."""
 from ... import _core
+from ..._asks import asks
 from ..._errors import need_rank
 from ...framework.dims import known
 from ._args import channel_last, ints
@@ -13,7 +14,7 @@ def windows(who, n, kernel_size, stride, padding, ceil_mode, data_format):
     kernel = ints(kernel_size, n, who, "kernel_size")
     stride = kernel if stride is None else ints(stride, n, who, "stride")
     if min(kernel) < 1 or min(stride) < 1:
-        raise ValueError(f"{who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
+        raise ValueError(f"(InvalidArgument) {who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
     pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who)
     if algorithm == "VALID" and ceil_mode:
         raise ValueError(f"{who}: ceil_mode must be False with padding 'VALID'")
@@ -33,6 +34,7 @@ def _avg(op, who, n, x, kernel_size, stride, padding, ceil_mode, exclusive, divi
     return out * volume / divisor
 
 
+@asks("static:x:Tensor")
 def avg_pool1d(x, kernel_size, stride=None, padding=0, exclusive=True, ceil_mode=False, name=None):
     """The mean of each window of [N, C, L]."""
     try:
@@ -183,6 +185,7 @@ def _unpooled(who, n, x, indices, kernel_size, stride, padding, data_format, out
     return _core.reshape(out, [0, 0] + sizes)
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:indices:Tensor!InvalidArgument x#3!InvalidArgument")
 def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, data_format="NCL", output_size=None, name=None):
     """x's values back at the places that max_pool1d's mask names; zeros elsewhere."""
     return _unpooled("max_unpool1d", 1, x, indices, kernel_size, stride, padding, data_format, output_size)

@@ -24,7 +24,7 @@ def calculate_gain(nonlinearity, param=None):
 def _need(name, **values):
     for key, value in values.items():
         if value is None:
-            raise ValueError(f"{name}: {key} must not be None")
+            raise AssertionError(f"{name}: {key} must not be None")
 
 
 def _seed(var):
@@ -75,7 +75,7 @@ class Uniform(Initializer):
     def __init__(self, low=table.UNIFORM[0], high=table.UNIFORM[1], name=None):
         _need("Uniform", low=low, high=high)
         if high < low:
-            raise ValueError(f"Uniform: high must not be less than low, got {low} and {high}")
+            raise AssertionError(f"Uniform: high must not be less than low, got {low} and {high}")
         self._low, self._high = low, high
 
     def forward(self, var, block=None):

@@ -11,7 +11,7 @@ class Constant(Initializer):
 
     def __init__(self, value=0.0):
         if value is None:
-            raise ValueError("Constant: value must not be None")
+            raise AssertionError("Constant: value must not be None")
         self._value = value
 
     def forward(self, var, block=None):
@@ -39,7 +39,7 @@ class Dirac(Initializer):
 
     def __init__(self, groups=1, name=None):
         if not isinstance(groups, int) or groups <= 0:
-            raise ValueError(f"Dirac: groups must be a positive int, got {groups!r}")
+            raise AssertionError(f"Dirac: groups must be a positive int, got {groups!r}")
         self._groups = groups
 
     def forward(self, var, block=None):
@@ -81,7 +81,7 @@ class Orthogonal(Initializer):
 
     def __init__(self, gain=1.0, name=None):
         if gain is None:
-            raise ValueError("Orthogonal: gain must not be None")
+            raise AssertionError("Orthogonal: gain must not be None")
         self._gain = gain
 
     def forward(self, var, block=None):

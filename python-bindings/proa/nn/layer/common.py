@@ -246,7 +246,7 @@ class Fold(Unfold):
         return F.fold(input, self.output_sizes, self.kernel_sizes, self.strides, self.paddings, self.dilations)
 
 
-_stored("Flatten", _core.flatten, "start_axis", "stop_axis", inputs=("input",), shows=(), named=False, start_axis=1)
+_stored("Flatten", _core.api("paddle")["flatten"], "start_axis", "stop_axis", inputs=("input",), shows=(), named=False, start_axis=1)
 
 
 class Unflatten(Layer):

@@ -79,6 +79,8 @@ class Layer(_core.LayerBase):
             _set(self, name, OrderedDict())
         state = self.__dict__
         state["training"] = True
+        if not isinstance(name_scope, (str, type(None))):
+            raise TypeError(f"{type(self).__name__}: name_scope must be a string, got {type(name_scope).__name__}")
         state["_full_name"] = unique_name.generate(name_scope or _snake(type(self).__name__))
         state["_dtype"] = dtype
         state["_non_persistable_buffer_names_set"] = set()

@@ -2,6 +2,7 @@
 from operator import index
 
 from ... import _core
+from ..._asks import asks
 from ...autograd.guards import no_grad
 from ...framework.dtype import get_default_dtype
 from ...framework.mode import in_dynamic_mode
@@ -155,6 +156,7 @@ class SyncBatchNorm(_BatchNormBase):
                  data_format="NCHW", name=None):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
 
+    @asks("eager:x:Tensor!InvalidArgument static:x:Tensor")
     def forward(self, input):
         from ...distributed.group import world
         if not self.training or world().nranks < 2:
@@ -212,6 +214,7 @@ class BatchNorm(Layer):
         self._use_global_stats = use_global_stats
         self._trainable_statistics = trainable_statistics
 
+    @asks("eager:input:Tensor!InvalidArgument static:input:Tensor")
     def forward(self, input):
         if input.is_symbolic and self.training:
             statistics_move(self._mean, self._variance)
@@ -372,6 +375,7 @@ class SpectralNorm(Layer):
             setattr(self, name, self.create_parameter([size], ParamAttr(), dtype, False, Normal(0.0, 1.0)))
             getattr(self, name).stop_gradient = True
 
+    @asks("eager:x:Tensor!InvalidArgument")
     def forward(self, x):
         order = [self._dim] + [a for a in range(x.ndim) if a != self._dim]
         matrix = _core.reshape(_core.transpose(x, order), [self._weight_shape[self._dim], -1])

@@ -18,7 +18,7 @@ __all__ = ["MultiHeadAttention", "Transformer", "TransformerDecoder", "Transform
 def _positive(owner, **sizes):
     for name, value in sizes.items():
         if value <= 0:
-            raise ValueError(f"{owner}: {name} must be greater than 0, got {value}")
+            raise AssertionError(f"{owner}: {name} must be greater than 0, got {value}")
 
 
 def _convert_param_attr_to_list(attr, n, what="param_attr"):

@@ -1,6 +1,7 @@
 """parameters_to_vector and vector_to_parameters: parameters as one flat vector, and back."""
 import math
 
+from ..._asks import asks
 from ... import _core
 
 
@@ -15,6 +16,7 @@ def parameters_to_vector(parameters, name=None):
     return out
 
 
+@asks("vec:Tensor!InvalidArgument")
 def vector_to_parameters(vec, parameters, name=None):
     """Sets the parameters to the values of a vector that parameters_to_vector made."""
     parameters = list(parameters)

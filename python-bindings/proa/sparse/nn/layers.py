@@ -88,9 +88,14 @@ class _Conv(nn.Layer):
         n = self._dims
         if padding_mode != "zeros":
             raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
+        form = "NDHWC" if n == 3 else "NHWC"
+        if groups != 1:
+            raise AssertionError(f"{type(self).__name__}: groups must be 1, got {groups!r}")
+        if data_format not in (None, form):
+            raise ValueError(f"{type(self).__name__}: data_format must be '{form}', got {data_format!r}")
         kernel = [kernel_size] * n if isinstance(kernel_size, int) else list(kernel_size)
         self._stride, self._padding, self._dilation, self._groups = stride, padding, dilation, groups
-        self._data_format = data_format or ("NDHWC" if n == 3 else "NHWC")
+        self._data_format = form
         fan_in = in_channels
         for k in kernel:
             fan_in *= k

@@ -1,6 +1,7 @@
 """Layers as functions: each call makes its parameters in the main program, named as Paddle names them."""
 import math
 
+from ..._asks import asks
 from ... import _core
 from ..._errors import need_rank
 from ...framework import unique_name
@@ -147,6 +148,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
                            padding, stride, dilation, groups, param_attr, bias_attr, act, name, data_format)
 
 
+@asks("input~f2,bf,f4,f8 act:str,None")
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout="NCHW", in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
@@ -178,6 +180,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     return _activated(_core.layer_norm(input, weight, bias, epsilon, begin_norm_axis)[0], act, "layer_norm")
 
 
+@asks("input~f2,bf,f4,f8 input#>=2 act:str,None")
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW",
                name=None):
     """Normalization over groups of channels."""
@@ -201,6 +204,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
     return _core.instance_norm(input, weight, bias, epsilon)[0]
 
 
+@asks("x~f2,f4,f8")
 def prelu(x, mode, param_attr=None, data_format="NCHW", name=None):
     """max(0, x) + alpha · min(0, x) with one alpha in all ('all'), a channel ('channel') or an element ('element')."""
     owner = _owner("prelu", name)
@@ -216,6 +220,7 @@ def prelu(x, mode, param_attr=None, data_format="NCHW", name=None):
     return _core.prelu(x, alpha, "NHWC" if last else "NCHW", mode)
 
 
+@asks("x:Tensor,array y:Tensor,array")
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
     """x · W_i · y for each of `size` matrices W_i, plus a bias."""
     owner = _owner("bilinear_tensor_product", name)
@@ -248,6 +253,7 @@ def _steps_ahead(input, future_context_size, weight):
     return total
 
 
+@asks("weight~f4,f8 dim:int power_iters:int eps:float")
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     """weight over its largest singular value, as power_iters steps of power iteration find it."""
     owner = _owner("spectral_norm", name)

@@ -1,6 +1,7 @@
 """Losses over many classes and chains of tags, as functions that make their parameters."""
 import math
 
+from ..._asks import asks
 from ... import _core
 from ...framework import unique_name
 from ...framework.parameter import make_parameter
@@ -39,6 +40,7 @@ def _samples(sampler, custom, batch, count, classes):
     return ids, lambda at: _core.squeeze(_core.embedding(at, table), [2])
 
 
+@asks("input~f4,f8 label~i8")
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler="uniform", custom_dist=None, seed=0, is_sparse=False):
     """Noise-contrastive estimation (Gutmann and Hyvärinen, 2010): the mean cost [N, 1] of telling each row's labels from

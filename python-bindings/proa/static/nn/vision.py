@@ -1,6 +1,7 @@
 """Layers for images as functions that make their parameters: deformable convolution and the head of SSD."""
 import math
 
+from ..._asks import asks
 from ... import _core
 from ...framework import unique_name
 from ...framework.dims import known
@@ -11,6 +12,7 @@ from .common import conv2d
 __all__ = ["deform_conv2d", "multi_box_head"]
 
 
+@asks("x~f4,f8 offset~f4,f8 x#4")
 def deform_conv2d(x, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=1,
                   deformable_groups=1, im2col_step=1, weight_attr=None, bias_attr=None, name=None):
     """Convolution whose sampling points are moved by offset and weighted by mask (None: the first version)."""

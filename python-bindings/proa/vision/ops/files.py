@@ -1,6 +1,7 @@
 """read_file and decode_jpeg: a file's bytes as a uint8 tensor, and a JPEG's bytes as an image (by PIL)."""
 import os
 
+from ..._asks import asks
 from ... import _core
 from ..._errors import of_kind
 
@@ -14,6 +15,7 @@ def read_file(filename, name=None):
         return _core.to_tensor(np.frombuffer(f.read(), "uint8").copy())
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:mode:str!InvalidArgument")
 def decode_jpeg(x, mode="unchanged", name=None):
     """uint8 [channels, height, width] of the JPEG in the bytes x; mode 'unchanged', 'gray' or 'rgb'."""
     import io

@@ -1,4 +1,5 @@
 """YOLOv3 (Redmon and Farhadi, 2018): boxes and scores of its feature maps, and its loss."""
+from ..._asks import asks
 from ... import _core
 
 
@@ -69,6 +70,7 @@ def _placed(boxes, valid, pairs, anchor_mask, height, width, input_size):
     return _core.where(valid & (mine >= 0) & inside, cell, none).astype("int64"), row, column, wide, high
 
 
+@asks("eager:anchors:list,tuple!InvalidArgument eager:anchor_mask:list,tuple!InvalidArgument")
 def yolo_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
               use_label_smooth=True, name=None, scale_x_y=1.0):
     """The loss [n] of x [n, len(anchor_mask)·(5 + class_num), h, w] for true boxes gt_box [n, b, 4] (centre and sides, as

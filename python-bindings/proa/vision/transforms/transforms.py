@@ -17,7 +17,7 @@ def _pair(size):
 
 def _probability(value, who):
     if not 0 <= value <= 1:
-        raise ValueError(f"{who}: prob must lie in [0, 1], got {value}")
+        raise AssertionError(f"{who}: prob must lie in [0, 1], got {value}")
     return value
 
 
