@@ -250,9 +250,11 @@ static proa_tensor *own_gradient(proa_tensor *g, bool create_graph)
 
 static proa_status store_gradient(struct proa_grad_info *info, proa_tensor **slot, bool create_graph)
 {
+    bool in_place = info->bound && !create_graph && !((*slot)->flags & PROA_T_NOT_DENSE);
+    if (in_place) return proa_add_(proa__grad_now(info), *slot) ? PROA_OK : proa_error();
     if (info->grad && !info->zeroed) return add_to(&info->grad, *slot, create_graph);
     proa_release(info->grad);
-    info->zeroed = false;
+    info->zeroed = info->bound = false;
     info->grad = own_gradient(*slot, create_graph);
     return info->grad ? PROA_OK : proa_error();
 }

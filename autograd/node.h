@@ -36,6 +36,7 @@ struct proa_grad_info {
     bool retain;                          /* store the gradient, though the tensor is not a leaf */
     bool zeroed;                          /* grad counts as zeros, though its memory is not cleared
                                            * (proa_zero_grad) */
+    bool bound;                           /* gradients are added in grad's memory, whoever shares it */
     proa_status (*stored)(void *context); /* runs when a backward has added to grad; NULL: nothing does */
     void *stored_context;
     bool stored_early; /* it may run while the function that made the gradient still computes others */
@@ -142,6 +143,9 @@ static inline bool proa__sole_owner(const proa_tensor *t)
 /* Removes and returns a leaf's gradient that counts as zeros and that nobody else refers to, so that the next
  * gradient reuses its memory. New in the scope; NULL (no error): there is none. */
 proa_tensor *proa__take_zeroed(proa_tensor *leaf);
+
+/* The gradient (there is one), its memory cleared if it counts as zeros. Borrowed. */
+proa_tensor *proa__grad_now(struct proa_grad_info *info);
 
 /* Gradient of the input's meta from what a rule returned: sums broadcast dims, casts, drops the imaginary
  * part of a real input's gradient. New or borrowed; NULL on error. */

@@ -43,8 +43,12 @@ void proa_restore_recording_(const bool *was) { proa_door_set(PROA_DOOR_RECORD, 
 proa_tensor *proa_grad_of(const proa_tensor *leaf)
 {
     struct proa_grad_info *info = leaf ? leaf->grad : NULL;
-    if (!info || !info->grad) return proa_none;
-    if (info->zeroed) { /* the caller will read the memory, so it is cleared now */
+    return info && info->grad ? proa__grad_now(info) : proa_none;
+}
+
+proa_tensor *proa__grad_now(struct proa_grad_info *info)
+{
+    if (info->zeroed) {
         info->zeroed = false;
         (void)proa__fill(info->grad, NULL);
     }
@@ -56,7 +60,7 @@ void proa_clear_grad(proa_tensor *leaf)
     if (!leaf || !leaf->grad) return;
     proa_release(leaf->grad->grad);
     leaf->grad->grad = NULL;
-    leaf->grad->zeroed = false;
+    leaf->grad->zeroed = leaf->grad->bound = false;
 }
 
 proa_status proa_zero_grad(proa_tensor *leaf)
@@ -88,7 +92,7 @@ proa_status proa_zero_grad(proa_tensor *leaf)
 proa_tensor *proa__take_zeroed(proa_tensor *leaf)
 {
     struct proa_grad_info *info = leaf->grad;
-    if (!info || !info->grad || !info->zeroed || !proa__sole_owner(info->grad)) return NULL;
+    if (!info || !info->grad || !info->zeroed || info->bound || !proa__sole_owner(info->grad)) return NULL;
     proa_tensor *g = info->grad;
     info->grad = NULL;
     info->zeroed = false;
@@ -113,7 +117,21 @@ proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad)
     proa_keep(grad);
     proa_release(info->grad);
     info->grad = grad;
-    info->zeroed = false;
+    info->zeroed = info->bound = false;
+    return PROA_OK;
+}
+
+proa_status proa_bind_grad(proa_tensor *leaf, proa_tensor *grad)
+{
+    PROA_TRY(proa_error());
+    PROA_TRY(check_tensor("bind_grad", grad));
+    if (grad->kind != PROA_DENSE || grad->node ||
+        grad->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "bind_grad: grad is %s; expected a dense, contiguous tensor without history",
+                         proa__tensor_text(grad));
+    PROA_TRY(proa_set_grad(leaf, grad));
+    leaf->grad->bound = true;
     return PROA_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Shapes and strides, which are in bytes: row-major strides, checks of a user's shape, handles on another
- * handle's memory, assignment of one handle's contents to another, and the text of shapes in messages. Uses
- * tensor.c, thread.h and blocked.h. */
+ * handle's memory, assignment of one handle's contents to another, shared memory, and the text of shapes in
+ * messages. Uses tensor.c, thread.h and blocked.h. */
 #include "core/blocked.h"
 #include "core/thread.h"
 
@@ -114,6 +114,33 @@ void proa__tensor_assign(proa_tensor *t, const proa_tensor *from)
     if (t->kind == PROA_ROWS) proa__rows_detach(t);
     if (from->kind == PROA_ROWS) proa__rows_attach(t, from);
     if (old) proa__storage_release(old);
+}
+
+static bool may_share(const proa_tensor *t)
+{
+    return t && t->kind == PROA_DENSE && !t->node &&
+           !(t->flags & (PROA_T_STRIDED | PROA_T_SYMBOLIC | PROA_T_META));
+}
+
+proa_status proa_share_memory(proa_tensor *t, proa_tensor *from)
+{
+    PROA_TRY(proa_error());
+    if (!may_share(t) || !may_share(from) || t->numel != from->numel)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "share_memory: got %s and %s; expected dense, contiguous tensors with as many "
+                         "elements, and neither a result that gradients flow through",
+                         proa__tensor_text(t), proa__tensor_text(from));
+    PROA_SCOPED;
+    PROA_TRY(proa__plain(from));
+    proa_tensor *view = proa__tensor_view(from, t->ndim, t->shape, NULL, 0);
+    if (!view) return proa_error();
+    proa__tensor_assign(t, view);
+    return PROA_OK;
+}
+
+bool proa_shares_memory(const proa_tensor *a, const proa_tensor *b)
+{
+    return a && b && a->storage && a->storage == b->storage;
 }
 
 /* ---- texts ----------------------------------------------------------------------------- */

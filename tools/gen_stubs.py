@@ -314,7 +314,7 @@ class Stub:
         if name == "Tensor" and self.name.endswith("_core"):
             lines.append("    def __init__(self, data: _Any = ..., *args: _Any, **kwargs: _Any) -> None: ...")
         if issubclass(cls, enum.Enum):
-            return lines + [f"    {m.name} = {m.value!r}" for m in cls]
+            return lines + [f"    {m.name} = {repr(m.value) if isinstance(m.value, (int, str)) else '...'}" for m in cls]
         for member, value in vars(cls).items():
             special = member.startswith("__") and member.endswith("__")
             shown = callable(value) or member in ("__slots__", "__match_args__", "__members__")

@@ -56,6 +56,10 @@ PROA_API proa_tensor *proa_grad_of(const proa_tensor *leaf);
 /* Replaces the leaf's gradient by grad, which is kept, not copied. INVALID_ARGUMENT unless grad has the
  * leaf's shape and dtype. */
 PROA_API proa_status proa_set_grad(proa_tensor *leaf, proa_tensor *grad);
+/* proa_set_grad; later gradients are added in the memory of grad, also where other tensors share it, as parts
+ * of one buffer for all gradients do. Until proa_set_grad, proa_clear_grad, or a backward with create_graph.
+ * INVALID_ARGUMENT unless grad is dense and contiguous, without history. */
+PROA_API proa_status proa_bind_grad(proa_tensor *leaf, proa_tensor *grad);
 /* Drops the gradient. */
 PROA_API void proa_clear_grad(proa_tensor *leaf);
 /* Makes the gradient zeros, if there is one: its memory stays for the next backward. */

@@ -277,6 +277,11 @@ PROA_API void proa_touch(proa_tensor *t);
  * beyond 64 bits. */
 PROA_API double proa_item(const proa_tensor *t);
 PROA_API int64_t proa_item_int(const proa_tensor *t);
+/* Makes t a tensor on the memory of `from`, with its dtype; t keeps its address and its shape. What t held is
+ * released. INVALID_ARGUMENT unless both are dense and contiguous, with as many elements, and leaves. */
+PROA_API proa_status proa_share_memory(proa_tensor *t, proa_tensor *from);
+/* True if both are in one block of memory, as slices of a buffer are. */
+PROA_API bool proa_shares_memory(const proa_tensor *a, const proa_tensor *b);
 /* Copies the elements, row-major, to `to` (bytes must equal numel × element size). */
 PROA_API proa_status proa_copy_out(const proa_tensor *t, void *to, size_t bytes);
 /* Overwrites the elements from row-major memory. Bumps the version. */

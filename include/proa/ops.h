@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "3a4b4dfe5f26ad11a58d2b099743faf24654d3f685ba4cf2365d288107ae6fc9"
+#define PROA_TABLE_HASH "3f487588dd17e4ccf58c7872e5ba41e53463c2734b74d4832e0c8eb21beb3ceb"
 
 #endif

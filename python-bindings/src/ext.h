@@ -214,6 +214,7 @@ PyObject *py_run_backward(proa_tensors outputs, proa_tensors grads, bool retain_
 extern PyMethodDef py_op_functions[];       /* api */
 extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
 extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
+extern PyMethodDef py_share_functions[];    /* tensors on the same memory (share.c) */
 extern PyMethodDef py_dist_functions[];     /* several processes (dist.c) */
 extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, simulated jobs (plan.c) */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */

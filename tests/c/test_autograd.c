@@ -70,6 +70,29 @@ START_TEST(adds_up_over_uses_and_calls)
 }
 END_TEST
 
+START_TEST(gradients_in_one_buffer)
+{
+    proa_tensor *weights = proa_full(PROA_SHAPE(5), 3.0, .dtype = PROA_F64),
+                *grads = proa_full(PROA_SHAPE(5), 0.0, .dtype = PROA_F64);
+    proa_tensor *x = proa_full(PROA_SHAPE(1, 2), 7.0, .dtype = PROA_F64);
+    proa_tensor *part = proa_slice(weights, PROA_INTS(0), PROA_INTS(3), PROA_INTS(5));
+    ck_assert_int_eq(proa_share_memory(x, part), PROA_OK);
+    ck_assert(proa_shares_memory(x, weights) && !proa_shares_memory(x, grads) && proa_ndim(x) == 2);
+    proa_set_stop_gradient(x, false);
+    proa_tensor *slot = proa_slice(grads, PROA_INTS(0), PROA_INTS(3), PROA_INTS(5));
+    ck_assert_int_eq(proa_bind_grad(x, proa_reshape(slot, PROA_INTS(1, 2))), PROA_OK);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(proa_backward(proa_sum(proa_multiply(x, x))), PROA_OK);
+    CHECK(grads, 0, 0, 0, 12, 12);
+    proa_zero_grad(x);
+    CHECK(grads, 0, 0, 0, 0, 0);
+    ck_assert_int_eq(proa_bind_grad(x, grads), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    ck_assert_int_eq(proa_share_memory(x, weights), PROA_ERR_INVALID_ARGUMENT);
+    proa_clear_error();
+    ck_assert_int_eq(proa_finish(stderr), 0);
+}
+END_TEST
+
 START_TEST(takes_several_outputs_and_gradients)
 {
     proa_tensor *x = leaf(VECTOR(1, 2));
@@ -641,8 +664,8 @@ START_TEST(gradcheck_passes_and_fails)
 }
 END_TEST
 
-SUITE("autograd", adds_up_over_uses_and_calls, takes_several_outputs_and_gradients, fits_broadcast_gradients,
-      graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
+SUITE("autograd", adds_up_over_uses_and_calls, gradients_in_one_buffer, takes_several_outputs_and_gradients,
+      fits_broadcast_gradients, graphs_are_freed_or_retained, history_is_needed, stop_gradient_and_no_grad,
       grad_returns_and_adds_to_no_leaf, grad_of_an_output_by_itself, gradients_have_gradients,
       backward_of_a_gradient_reaches_leaves, hooks_change_what_flows, hooks_may_remove_themselves,
       retained_gradients, custom_functions, a_backward_inside_a_backward, recompute_equals_plain,

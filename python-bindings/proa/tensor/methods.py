@@ -2,6 +2,7 @@
 from .. import _core
 from ..autograd.hooks import register_hook
 from ..framework import selected_rows
+from . import sharing
 from ._tools import Tensor, dtype_name
 
 _SIZES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
@@ -295,7 +296,7 @@ METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detac
            "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": get_tensor, "_lod": property(_get_lod, _set_lod),
            **SPARSE, "to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr, "to_dense": _same,
            "is_same_shape": is_same_shape, "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
-           "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS,
+           "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS, **sharing.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,
            "__dlpack_device__": _dlpack_device}
 _core.Tensor.__reduce_ex__ = _reduce
