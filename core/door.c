@@ -83,7 +83,8 @@ static proa_status check_ints(const proa_op *op, const proa_field *f, const proa
                              (long long)v->count, (const void *)v->at);
     if (!v->tensor && !v->tensors) return PROA_OK;
     if (!(f->flags & PROA_FIELD_FROM_TENSOR))
-        return proa__op_fail(PROA_ERR_UNSUPPORTED, op, f->name, "cannot be given by a tensor; pass numbers");
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name,
+                             "cannot be given by a tensor; pass numbers");
     if (v->tensor) *any |= v->tensor->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE);
     for (int64_t i = 0; v->tensors && i < v->count; i++)
         if (v->tensors[i]) *any |= v->tensors[i]->flags & (PROA_T_SYMBOLIC | PROA_T_DEVICE);

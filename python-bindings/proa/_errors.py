@@ -14,6 +14,11 @@ def of_kind(text):
     return TypeError(text) if _core.is_capturing() else ValueError("(InvalidArgument) " + text)
 
 
+def of_dtype(text):
+    """The exception for a tensor of a dtype for which there is no kernel: while a program is built it is Python's."""
+    return TypeError(text) if _core.is_capturing() else RuntimeError("(NotFound) " + text)
+
+
 def lacks(who, attribute, what, value, kind="a Tensor"):
     """What Python says of a value without the attribute, and what it must be; None if the value has it."""
     if hasattr(value, attribute):

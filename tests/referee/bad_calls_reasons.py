@@ -14,7 +14,7 @@ PYTHONS = re.compile(
     r"Cannot interpret|cannot reshape array|a bytes-like object is required|expected str, bytes or os.PathLike")
 PYBIND = re.compile(r"incompatible function arguments|Unable to cast Python instance|"
                     r"_M_range_check|Can't not find expected num of args|Could not parse args and kwargs")
-EMPTY = re.compile(r"must not be empty|dims size must not be equal 0|Tensor has not been initialized|"
+EMPTY = re.compile(r"must not (be )?empty|dims size must not be equal 0|Tensor has not been initialized|"
                    r"meta data must be valid when call|can't be 0|should be greater than 0|must be greater than 0, but the value|"
                    r"input variable X has not been initialized", re.I)
 RANKS = re.compile(r"rank of input should be less than 7|range of \[1, 6\]|Maximum supported rank for broadcast")
@@ -61,15 +61,19 @@ RULES = [
     ("Paddle reads the memory of a floating or shorter tensor as indices",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"(indices|index|label|segment_ids|y|src_index|dst_index) is \w+"
                                                             r"(\[[^]]*\])?; expected (int|class)", r.own)),
-    ("Paddle's strides reach outside the tensor's memory, and it reads there",
+    ("as_strided with more or fewer strides than dims: Paddle computes with strides that are not there",
      lambda r: r.theirs == "ok" and r.refuses and "as_strided" in r.name),
     ("Proa refuses while the program is built what Paddle refuses when it is run",
      lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and r.run not in ("", "ok")),
     ("Paddle has no such operator, or none for CPUs",
-     lambda r: re.search(r"has not been registered|module '[\w.]*_C_ops' has no attribute|"
-                         r"The kernel `\w+` is not registered|no kernels which are registered", r.text)),
+     lambda r: re.search(r"has not been registered|module 'paddle\.base\.libpaddle[\w.]*' has no attribute|"
+                         r"The kernel `\w+` is not registered|no kernels which are registered|only supports GPU now", r.text)),
     ("Paddle refuses the function in programs; Proa has it there, and refuses the argument or takes the call",
      lambda r: "in dynamic graph mode, please call" in r.text),
+    ("Paddle has the function in programs alone; Proa in eager calls, too, and refuses the argument",
+     lambda r: r.both and "we turn on dynamic graph mode by default" in r.text),
+    ("a method that Paddle's class does not have: its base raises NotImplementedError",
+     lambda r: r.both and r.theirs == "NotImplementedError|" and not r.text),
     ("Proa refuses an unknown or surplus argument, Paddle ignores it",
      lambda r: r.theirs == "ok" and r.mistake in ("keyword", "many") and r.ours == "TypeError|"),
     ("Proa does not read the argument", lambda r: r.takes and (r.name.rpartition(".")[2], r.parameter) in UNREAD),
@@ -80,7 +84,7 @@ RULES = [
      re.search(r"got (str|float|complex)\b", r.own)),
     ("Paddle does not compare the shapes, and reads outside the smaller tensor",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"atan2|index_add", r.name) and "shape" in r.own),
-    ("Paddle draws numbers of a negative deviation, or divides by a negative norm",
+    ("Paddle draws numbers of a negative deviation, or scales by a negative norm",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"(std|max_norm) is (-[\d.e+]+|nan); expected 0 or more", r.own)),
     ("Proa gives the argument a default, Paddle wants it",
      lambda r: r.takes and r.mistake == "missing" and "missing" in r.text),

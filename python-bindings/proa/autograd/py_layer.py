@@ -1,5 +1,6 @@
 """PyLayer: a function with a user-defined backward, recorded as one node of the tape."""
 from .. import _core
+from .._errors import of_kind
 
 __all__ = []
 
@@ -40,6 +41,8 @@ class PyLayerContext:
 
     def set_materialize_grads(self, value):
         """Whether backward gets zeros (the default) or None for outputs that nothing used."""
+        if not isinstance(value, bool) and value is not None:
+            raise of_kind(f"set_materialize_grads: value must be a bool, got {type(value).__name__}")
         self.materialize_grads = value
 
 

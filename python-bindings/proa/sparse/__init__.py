@@ -206,6 +206,7 @@ def divide(x, y, name=None):
     return _combined("divide", x, y, _core.divide, True)
 
 
+@asks("eager:x.shape!InvalidArgument eager:y.shape!InvalidArgument")
 def is_same_shape(x, y):
     """Whether two tensors, sparse or dense, have one shape."""
     return list(x.shape) == list(y.shape)
@@ -262,6 +263,7 @@ def _times_sparse(x, y):
     return like(x, from_flat(flat, values, (*x.shape[:-1], columns)))
 
 
+@asks("eager:x.shape!InvalidArgument eager:y.shape!InvalidArgument")
 def matmul(x, y, name=None):
     """The product of sparse x with a dense y, dense, or with a sparse one, sparse.
 
@@ -273,6 +275,7 @@ def matmul(x, y, name=None):
     return _times_sparse(x, y) if isinstance(y, SparseTensor) else _times_dense(x, y)
 
 
+@asks("eager:x.shape!InvalidArgument eager:y.shape!InvalidArgument")
 def masked_matmul(x, y, mask, name=None):
     """The elements of the product of dense x and y where mask, a sparse tensor, has entries."""
     t = coo(need_sparse("masked_matmul", "mask", mask))
@@ -289,7 +292,7 @@ def masked_matmul(x, y, mask, name=None):
     return mask.with_values(_core.sum(pairs, [1]))
 
 
-@asks("eager:vec:Tensor!InvalidArgument")
+@asks("eager:x.shape!InvalidArgument eager:vec:Tensor!InvalidArgument")
 def mv(x, vec, name=None):
     """The product of a sparse matrix and a dense vector."""
     if len(x.shape) != 2 or len(vec.shape) != 1:
@@ -297,6 +300,7 @@ def mv(x, vec, name=None):
     return _core.squeeze(matmul(x, _core.unsqueeze(vec, [1])), [1])
 
 
+@asks("eager:input.shape!InvalidArgument eager:x.shape!InvalidArgument eager:y.shape!InvalidArgument")
 def addmm(input, x, y, beta=1.0, alpha=1.0, name=None):
     """beta·input + alpha·(x times y), where x is sparse."""
     product = matmul(x, y)
@@ -321,6 +325,7 @@ def coalesce(x, name=None):
     return need_coo("coalesce", x).coalesce()
 
 
+@asks("eager:perm:list,tuple!InvalidArgument")
 def transpose(x, perm, name=None):
     """x with its sparse dims in the order perm; dense dims stay behind them."""
     import numpy as np
@@ -338,6 +343,7 @@ def transpose(x, perm, name=None):
     return like(x, made)
 
 
+@asks("eager:shape:list,tuple!InvalidArgument")
 def reshape(x, shape, name=None):
     """x with another shape of as many elements; one entry may be −1, and 0 keeps a dim."""
     t = coo(need_sparse("reshape", "x", x))
@@ -352,6 +358,7 @@ def reshape(x, shape, name=None):
     return like(x, from_flat(t.flat(), t.values(), shape[:cut]))
 
 
+@asks("eager:starts:list,tuple,int!InvalidArgument")
 def slice(x, axes, starts, ends, name=None):
     """The entries of x from starts up to ends along axes."""
     import numpy as np
@@ -372,6 +379,7 @@ def slice(x, axes, starts, ends, name=None):
     return like(x, SparseCooTensor(at[:, keep], values, shape, t.is_coalesced()))
 
 
+@asks("eager:keepdim:bool!InvalidArgument")
 def sum(x, axis=None, dtype=None, keepdim=False, name=None):
     """Sums over axis, or over all; sparse again, with one element if all are summed.
 

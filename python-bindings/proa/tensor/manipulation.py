@@ -80,6 +80,8 @@ def chunk(x, chunks, axis=0, name=None):
     >>> [part.tolist() for part in paddle.chunk(paddle.arange(4), 2)]
     [[0, 1], [2, 3]]
     """
+    if isinstance(chunks, bool):
+        raise of_kind("chunk: chunks must be an int, got bool")
     return split(x, whole_number("chunk", "chunks", chunks), axis)
 
 

@@ -1,5 +1,6 @@
 """Initializer, the base, and what initializers share: storing values in a tensor."""
 from ... import _core
+from ..._errors import of_dtype
 from ...framework import mode
 from ...framework.dtype import dtype_name
 from .table import fans
@@ -28,7 +29,7 @@ def drawn(tensor):
     """The dtype to draw tensor's values in: half types are drawn as float32."""
     name = dtype_name(tensor.dtype)
     if name not in ("float16", "bfloat16", "float32", "float64"):
-        raise TypeError(f"an initializer that draws numbers needs a floating parameter, got {name}")
+        raise of_dtype(f"an initializer that draws numbers needs a floating parameter, got {name}")
     return _core.float64 if name == "float64" else _core.float32
 
 

@@ -1,4 +1,5 @@
 """Activations of stored values, and the softmax over the stored values of each row."""
+from ...._asks import asks
 from .... import _core
 from ...tensor import SparseCsrTensor, coo, need_sparse
 
@@ -18,6 +19,7 @@ def relu6(x, name=None):
     return need_sparse("relu6", "x", x).with_values(_core.relu6(x.values()))
 
 
+@asks("eager:negative_slope:number,bool!InvalidArgument")
 def leaky_relu(x, negative_slope=0.01, name=None):
     """x, or negative_slope·x where it is below 0, of the stored values."""
     return need_sparse("leaky_relu", "x", x).with_values(_core.leaky_relu(x.values(), negative_slope))
@@ -35,6 +37,7 @@ def grouped_softmax(values, groups):
     return _core.divide(parts, _core.gather(_core.segment_pool(parts, group, "SUM")[0], group))
 
 
+@asks("eager:axis:int!InvalidArgument")
 def softmax(x, axis=-1, name=None):
     """The softmax over the stored values of each row; axis must be the last one.
 

@@ -1,12 +1,14 @@
 """Attention where a sparse mask says which queries see which keys."""
 import math
 
+from ...._asks import asks
 from .... import _core
 from ... import masked_matmul, matmul
 from ...tensor import SparseCsrTensor
 from .activation import softmax
 
 
+@asks("eager:query:Tensor!InvalidArgument eager:key:Tensor!InvalidArgument eager:value:Tensor!InvalidArgument")
 def attention(query, key, value, sparse_mask, key_padding_mask=None, attn_mask=None, name=None):
     """softmax(query·keyᵀ / √d)·value of [batch, heads, n, d] tensors, over the entries of sparse_mask, a CSR tensor
     [batch·heads, n, n]. key_padding_mask [batch, n] and attn_mask [n, n] are added to the scores."""
