@@ -73,6 +73,25 @@ def test_another_dtype_moves_the_parameters():
     assert all(p.dtype == paddle.float64 and np.array_equal(p.numpy(), w) for p, w in zip(model.parameters(), before))
 
 
+def test_gradients_stay_slices_of_a_buffer_that_moves():
+    model = two_layers()
+    _, grads = fused(model)
+    model(paddle.ones([1, 3])).sum().backward()
+    before = [p.grad.numpy() for p in model.parameters()]
+    grads.to("cpu", "float32")
+    for p, value in zip(model.parameters(), before):
+        assert np.array_equal(p.grad.numpy(), value) and p.grad._is_shared_buffer_with(grads.buffer)
+    with pytest.raises(AssertionError, match="they must agree"):
+        grads.to("cpu", "float64")
+
+
+def test_parameters_stay_behind_if_asked():
+    model = two_layers()
+    weights, _ = fused(model)
+    weights.to("cpu", "float64", keep_alignment=False)
+    assert weights.buffer.dtype == paddle.float64 and model[0].weight.dtype == paddle.float32
+
+
 def test_a_gradient_set_or_dropped_is_bound_no_more():
     p, buffer = paddle.create_parameter([2], "float32"), paddle.zeros([2])
     p._copy_gradient_from(buffer)

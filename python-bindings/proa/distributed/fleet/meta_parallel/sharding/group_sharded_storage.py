@@ -26,6 +26,19 @@ class InternalStorage:
         self._fill = end + align
         return part
 
+    def to(self, device, dtype=None, keep_alignment=True):
+        """Changes the dtype of the buffer. keep_alignment=False leaves its tensors in their old memory."""
+        self._device, self.buffer = device, self.buffer.astype(dtype or self.buffer.dtype)
+        self._dtype = self.buffer.dtype
+        if keep_alignment:
+            self._place_all()
+
+    def _place_all(self):
+        """Makes the tensors slices of the buffer again, from its beginning."""
+        self._fill = 0
+        for param in self._params:
+            self._place(param)
+
     def _check_in(self, param, what):
         if any(param is other for other in self._params):
             raise AssertionError(f"{what}: {param.name} was added before")
@@ -50,17 +63,10 @@ class ParamStorage(InternalStorage):
             part._share_buffer_to(param)
             self._params.append(param)
 
-    def to(self, device, dtype=None, keep_alignment=True):
-        """Changes the dtype of the buffer, and of its parameters. keep_alignment=False leaves them in their old memory."""
-        self._device = device
-        self.buffer = self.buffer.astype(dtype or self.buffer.dtype)
-        self._dtype = self.buffer.dtype
-        if keep_alignment:
-            self._fill = 0
-            for param in self._params:
-                end = self._fill + param.size
-                self.buffer._slice(self._fill, end)._share_buffer_to(param)
-                self._fill = end + self.param2align[param.name]
+    def _place(self, param):
+        end = self._fill + param.size
+        self.buffer._slice(self._fill, end)._share_buffer_to(param)
+        self._fill = end + self.param2align[param.name]
 
 
 class GradStorage(InternalStorage):
@@ -110,16 +116,12 @@ class GradStorage(InternalStorage):
         """A new buffer of zeros for the same gradients, after manumal_relase()."""
         if self._released:
             self.buffer, self._released = zeros([self._max_size], self._dtype), False
-            for param in self._params:
-                self._bind(param, self._parm2align[param.name])
+            self._place_all()
+
+    def _place(self, param):
+        self._bind(param, self._parm2align[param.name])
 
     def to(self, device, dtype=None, keep_alignment=True):
-        """Changes the dtype of the buffer; the gradients stay slices of it, for which their parameters must have the dtype."""
+        """As of InternalStorage; parameters must have the dtype, too."""
         self.rebuild()
-        self._device = device
-        self.buffer = self.buffer.astype(dtype or self.buffer.dtype)
-        self._dtype = self.buffer.dtype
-        if keep_alignment:
-            self._fill = 0
-            for param in self._params:
-                self._bind(param, self._parm2align[param.name])
+        super().to(device, dtype, keep_alignment)
