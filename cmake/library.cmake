@@ -37,10 +37,8 @@ foreach(folder IN LISTS PROA_FOLDERS)
             target_compile_definitions(proa_dist PRIVATE PROA_HAVE_GLOO=1)
         endif()
         list(APPEND PROA_OBJECT_TARGETS proa_${folder})
-        # The way of an op call: whether its functions straddle cache lines would otherwise depend on what
-        # happens to be linked before them, and is worth 15 % of a recorded call.
         if(folder MATCHES "^(core|autograd|amp)$")
-            target_compile_options(proa_${folder} PRIVATE $<$<CONFIG:Release>:-falign-functions=64>)
+            set_target_properties(proa_${folder} PROPERTIES PROA_DISPATCHES ON)
         endif()
     endif()
 endforeach()

@@ -113,7 +113,7 @@ static void raise_peak(long long candidate)
     }
 }
 
-static void flush_pending(proa__thread *me)
+static __attribute__((noinline)) void flush_pending(proa__thread *me)
 {
     long long pending = get(&me->pending);
     long long before = atomic_fetch_add_explicit(&live_bytes, pending, memory_order_relaxed);
@@ -122,23 +122,24 @@ static void flush_pending(proa__thread *me)
     put(&me->pending_peak, 0);
 }
 
-static inline void count_alloc(proa__thread *me, size_t size)
+/* Counts an allocation; false if the thread's count is then to be added to the total (flush_pending). */
+static inline bool count_alloc(proa__thread *me, size_t size)
 {
     long long pending = get(&me->pending) + (long long)size;
     put(&me->allocations, get(&me->allocations) + 1);
     put(&me->pending, pending);
-    if (pending > get(&me->pending_peak)) {
-        put(&me->pending_peak, pending);
-        if (PROA__UNLIKELY(pending > flush_at)) flush_pending(me);
-    }
+    if (pending <= get(&me->pending_peak)) return true;
+    put(&me->pending_peak, pending);
+    return pending <= flush_at;
 }
 
-static inline void count_free(proa__thread *me, size_t size)
+/* Counts a free; false as for count_alloc. */
+static inline bool count_free(proa__thread *me, size_t size)
 {
     long long pending = get(&me->pending) - (long long)size;
     put(&me->frees, get(&me->frees) + 1);
     put(&me->pending, pending);
-    if (PROA__UNLIKELY(pending < -flush_at)) flush_pending(me);
+    return pending >= -flush_at;
 }
 
 /* Counts an allocation or a free of a thread without per-thread struct, for which there was no memory. */
@@ -153,14 +154,14 @@ static void count_orphan(long long size, bool freed)
 
 static void count(proa__thread *me, size_t size)
 {
-    if (me) count_alloc(me, size);
-    else count_orphan((long long)size, false);
+    if (!me) count_orphan((long long)size, false);
+    else if (!count_alloc(me, size)) flush_pending(me);
 }
 
 static void uncount(proa__thread *me, size_t size)
 {
-    if (me) count_free(me, size);
-    else count_orphan(-(long long)size, true);
+    if (!me) count_orphan(-(long long)size, true);
+    else if (!count_free(me, size)) flush_pending(me);
 }
 
 static long long sum_live(void)
@@ -341,8 +342,9 @@ static block *find_block(proa__thread *me, uint32_t class, size_t size)
     return system_take(class, size);
 }
 
-static __attribute__((noinline)) void *alloc_slow(proa__thread *me, size_t bytes)
+static __attribute__((noinline)) void *alloc_slow(size_t bytes)
 {
+    proa__thread *me = proa__me();
     if (bytes > (size_t)PTRDIFF_MAX - ((size_t)4 << 20)) {
         proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are more than any machine has", bytes);
         return NULL;
@@ -369,36 +371,60 @@ static __attribute__((noinline)) void *alloc_slow(proa__thread *me, size_t bytes
     return b + 1;
 }
 
+/* The tail of an allocation after which the thread's count is to be added to the total. */
+static __attribute__((noinline)) void *flush_after(proa__thread *me, block *b)
+{
+    flush_pending(me);
+    return b + 1;
+}
+
+/* The fast paths of proa__alloc and proa__free call others only as their last step, so that they need no
+ * stack frame. */
 void *proa__alloc(size_t bytes)
 {
-    proa__thread *me = proa__me();
+    proa__thread *me = proa__thread_self;
     if (PROA__LIKELY(me && bytes <= small_limit - PROA__HEAD && !PROA__NO_CACHE &&
                      atomic_load_explicit(&watched, memory_order_relaxed) == 0)) {
         block *b = pop(me, class_of(bytes));
-        if (PROA__LIKELY(b != NULL)) {
-            count_alloc(me, b->size);
-            return b + 1;
-        }
+        if (PROA__LIKELY(b != NULL && count_alloc(me, b->size))) return b + 1;
+        if (b) return flush_after(me, b);
     }
-    return alloc_slow(me, bytes);
+    return alloc_slow(bytes);
+}
+
+/* Frees a block that no bin takes, or whose thread has no struct yet. */
+static __attribute__((noinline)) void free_slow(block *b)
+{
+    uncount(proa__me(), b->size);
+    system_give(b);
+}
+
+/* The tail of a free after which the thread caches too many blocks of a class, or its count is to be added to
+ * the total. */
+static __attribute__((noinline)) void settle_free(proa__thread *me, uint32_t class)
+{
+    proa__bin *bin = &me->bins[class];
+    if (get(&me->pending) < -flush_at) flush_pending(me);
+    if (atomic_load_explicit(&bin->count, memory_order_relaxed) > bin->limit)
+        spill(me, class, bin->limit / 2 + 1);
 }
 
 void proa__free(void *p)
 {
     if (!p) return;
     block *b = (block *)p - 1;
-    proa__thread *me = proa__me();
-    uncount(me, b->size);
+    proa__thread *me = proa__thread_self;
     if (PROA__UNLIKELY(!me || b->class >= PROA__CLASSES)) {
-        system_give(b);
+        free_slow(b);
         return;
     }
+    bool counted = count_free(me, b->size);
     proa__bin *bin = &me->bins[b->class];
     b->next = bin->head;
     bin->head = b;
     unsigned n = atomic_load_explicit(&bin->count, memory_order_relaxed) + 1;
     atomic_store_explicit(&bin->count, n, memory_order_relaxed);
-    if (PROA__UNLIKELY(n > bin->limit)) spill(me, b->class, bin->limit / 2 + 1);
+    if (PROA__UNLIKELY(n > bin->limit || !counted)) settle_free(me, b->class);
 }
 
 void *proa__calloc(size_t bytes)

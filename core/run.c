@@ -55,7 +55,8 @@ static __attribute__((noinline)) proa_status refuse_first(const proa_op *op, con
                                     proa__tensor_text(*last));
 }
 
-const proa_tensor *proa__first_tensor(const proa_op *op, const void *args, const proa_field **field)
+__attribute__((noinline)) const proa_tensor *proa__first_tensor(const proa_op *op, const void *args,
+                                                                const proa_field **field)
 {
     for (const proa_field *f = op->fields, *end = f + op->n_in; f < end; f++) {
         const proa_tensors all = proa__field_all(f, args);
@@ -99,15 +100,11 @@ static proa_status check_equal(const proa_op *op, const void *args, const proa_t
     return PROA_OK;
 }
 
-proa_status proa__infer_call(proa_call *call, void *metas)
+/* Infers the outputs of an op that has several, a list, or no infer function. */
+static __attribute__((noinline)) proa_status infer_several(const proa_call *call, const proa_tensor *first,
+                                                           void *metas)
 {
     const proa_op *op = call->op;
-    const proa_tensor *first;
-    PROA_TRY(check_first(op, call->args, &first));
-    if (op->infer && op->n_out == 1 && !proa__makes_list(&op->fields[op->n_in + op->n_attr])) {
-        ((proa_meta *)metas)->ndim = -1;
-        return op->infer(call->args, metas);
-    }
     char *m = metas;
     for (int i = 0; i < op->n_out; i++) {
         const proa_field *out = &op->fields[op->n_in + op->n_attr + i];
@@ -126,6 +123,17 @@ proa_status proa__infer_call(proa_call *call, void *metas)
     }
     if (op->infer) return op->infer(call->args, metas);
     return first && op->n_in > 1 ? check_equal(op, call->args, first) : PROA_OK;
+}
+
+proa_status proa__infer_call(proa_call *call, void *metas)
+{
+    const proa_op *op = call->op;
+    const proa_tensor *first;
+    PROA_TRY(check_first(op, call->args, &first));
+    bool one = op->infer && op->n_out == 1 && !proa__makes_list(&op->fields[op->n_in + op->n_attr]);
+    if (!one) return infer_several(call, first, metas);
+    ((proa_meta *)metas)->ndim = -1;
+    return op->infer(call->args, metas);
 }
 
 /* ---- outputs --------------------------------------------------------------------------- */

@@ -26,9 +26,8 @@ static inline proa_storage *in_head(size_t payload, int device, size_t bytes)
 
 static inline void free_head(proa_storage *s) { proa__free((char *)s + PROA__HEAD); }
 
-proa_storage *proa__storage_new(size_t bytes, int device)
+static __attribute__((noinline)) proa_storage *on_device(size_t bytes, int device)
 {
-    if (PROA__LIKELY(device == PROA_CPU)) return in_head(bytes, device, bytes);
     const proa_device_table *d = proa__device(device);
     if (!d) {
         proa_fail(PROA_ERR_UNAVAILABLE, "storage: there is no device %d", device);
@@ -41,6 +40,11 @@ proa_storage *proa__storage_new(size_t bytes, int device)
     proa_fail(PROA_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes on %s", bytes, d->name);
     free_head(s);
     return NULL;
+}
+
+proa_storage *proa__storage_new(size_t bytes, int device)
+{
+    return PROA__LIKELY(device == PROA_CPU) ? in_head(bytes, device, bytes) : on_device(bytes, device);
 }
 
 proa_storage *proa__storage_sent(const void *from, size_t bytes, int device)

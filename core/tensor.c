@@ -60,21 +60,34 @@ static inline bool check_meta(const proa_meta *meta)
     return false;
 }
 
+/* Row-major strides and the number of elements of a new handle, whose dims are known; false, and an error, if
+ * they are not, or the byte count overflows. */
+static inline bool measure_new(proa_tensor *t, const proa_meta *meta, size_t item)
+{
+    int64_t bytes = (int64_t)item;
+    bool usual = true; /* no dim is 0 or unknown, and nothing overflows */
+    for (int i = meta->ndim - 1; i >= 0; i--) {
+        int64_t length = meta->shape[i];
+        t->shape[i] = length;
+        t->strides[i] = bytes;
+        usual &= (length > 0) & !__builtin_mul_overflow(bytes, length, &bytes);
+    }
+    t->numel = bytes >> __builtin_ctzll(item); /* sizes of dtypes are powers of two */
+    if (PROA__LIKELY(usual)) return true;
+    if (!proa__row_major(t->shape, t->ndim, item, t->strides, &t->numel)) return false;
+    if (t->numel >= 0) return true;
+    proa_fail(PROA_ERR_INTERNAL, "new tensor: shape %s has an unknown length",
+              proa__shape_text(t->shape, t->ndim));
+    return false;
+}
+
 proa_tensor *proa__tensor_new(const proa_meta *meta)
 {
     if (PROA__UNLIKELY(!check_meta(meta))) return NULL;
-    int ndim = meta->ndim;
     size_t item = proa__dtype_bytes((unsigned)meta->dtype);
-    proa_tensor *t = handle_new(meta->dtype, ndim, 0);
+    proa_tensor *t = handle_new(meta->dtype, meta->ndim, 0);
     if (PROA__UNLIKELY(!t)) return NULL;
-    for (int i = 0; i < ndim; i++) t->shape[i] = meta->shape[i];
-    if (PROA__UNLIKELY(!proa__row_major(t->shape, ndim, item, t->strides, &t->numel))) {
-        proa__free(t);
-        return NULL;
-    }
-    if (PROA__UNLIKELY(t->numel < 0)) {
-        proa_fail(PROA_ERR_INTERNAL, "new tensor: shape %s has an unknown length",
-                  proa__shape_text(t->shape, ndim));
+    if (PROA__UNLIKELY(!measure_new(t, meta, item))) {
         proa__free(t);
         return NULL;
     }

@@ -8,11 +8,16 @@
 #include "ops/ints.h"
 #include "impl/elementwise.h"
 
-bool proa__broadcast_into(proa_meta *m, const proa_tensor *t)
+static inline bool has_shape(const proa_meta *m, const proa_tensor *t)
 {
     bool same = m->ndim == t->ndim;
     for (int i = 0; i < t->ndim && same; i++) same = m->shape[i] == t->shape[i];
-    if (same) return true;
+    return same;
+}
+
+bool proa__broadcast_into(proa_meta *m, const proa_tensor *t)
+{
+    if (has_shape(m, t)) return true;
     int ndim = m->ndim > t->ndim ? m->ndim : t->ndim;
     int64_t shape[PROA_MAX_DIMS];
     for (int i = 0; i < ndim; i++) {
@@ -48,6 +53,7 @@ static proa_status broadcast_inputs(const proa_op *op, const void *args, int fir
     for (int i = first + 1; i < op->n_in; i++) {
         const proa_field *f = &op->fields[i];
         const proa_tensor *t = *proa_field_tensor(f, args);
+        if (t->dtype == x->dtype && has_shape(m, t)) continue;
         PROA_TRY(proa__same_dtype(op, f->name, t, x));
         if (!proa__broadcast_into(m, t)) return proa__broadcast_fail(op, f, m, t);
     }

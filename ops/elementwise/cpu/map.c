@@ -263,12 +263,10 @@ static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
     return PROA_F32;
 }
 
-proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
+/* proa__map_rows of a call that needs a plan. */
+static __attribute__((noinline)) proa_status plan_rows(const proa_rows *rows, proa_dtype d, int n,
+                                                       proa_tensor *const *tensors, const void *args)
 {
-    proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
-    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] &&
-        run_small(rows->at[d], rows->grain, n, tensors, NULL, d, args))
-        return PROA_OK;
     proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
     if (d == PROA_F32) map.nontemporal = rows->nontemporal;
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
@@ -281,4 +279,13 @@ proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *ten
     }
     if (!map.row) return proa_fail(PROA_ERR_INTERNAL, "an op has no row for %s", proa_dtype_name(d));
     return proa__map_run(&map);
+}
+
+proa_status proa__map_rows(const proa_rows *rows, int n, proa_tensor *const *tensors, const void *args)
+{
+    proa_dtype d = compute_dtype(rows, (proa_dtype)tensors[1]->dtype);
+    if (rows->out == PROA_ROW_OUT_SAME && rows->at[d] &&
+        run_small(rows->at[d], rows->grain, n, tensors, NULL, d, args))
+        return PROA_OK;
+    return plan_rows(rows, d, n, tensors, args);
 }
