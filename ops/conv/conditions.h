@@ -171,7 +171,6 @@ CONV_FN double conv_small_spatial_cost(const conv_problem *p)
     if (p->direction == BACKWARD_WEIGHTS)
         return conv_larger(conv_share(pairs * 100, spans * 93),
                            conv_share(conv_pixels(g->out) * g->batch, CONV_SUMMED_MAX));
-    if (p->direction == BACKWARD_DATA) spans *= g->stride[1] * g->stride[2]; /* zeros between strides count */
     return conv_share(pairs * gemm_round_up(g->batch, CONV_BLOCK) * 10, spans * g->batch * 8);
 }
 
