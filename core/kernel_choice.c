@@ -52,6 +52,7 @@ static void print_story(const proa_op *op, const void *args, const story *told)
             used += n > 0 ? (size_t)n : 0;
         }
     }
+    if (used >= sizeof inputs) memcpy(inputs + sizeof inputs - sizeof "…", "…", sizeof "…");
     fprintf(stderr, "proa: %s(%s): %s\n", op->name, inputs, told->text);
 }
 

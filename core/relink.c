@@ -93,14 +93,13 @@ static const proa__binding *binding_of(const char *name, const proa__binding *bi
     return NULL;
 }
 
-static bool write_slot(const object *o, uintptr_t slot, void (*function)(void))
+/* Makes the pages that the linker has sealed writable, or seals them again; it seals whole pages only. */
+static bool seal(const object *o, bool sealed)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = slot & ~(page - 1);
-    bool sealed = slot >= o->read_only && slot < o->read_only_end;
-    if (sealed && mprotect((void *)from, page, PROT_READ | PROT_WRITE) != 0) return false;
-    __atomic_store_n((uintptr_t *)slot, (uintptr_t)function, __ATOMIC_RELEASE);
-    if (sealed) mprotect((void *)from, page, PROT_READ);
-    return true;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = o->read_only & ~(page - 1);
+    uintptr_t end = o->read_only_end & ~(page - 1);
+    return end <= from ||
+           mprotect((void *)from, end - from, sealed ? PROT_READ : PROT_READ | PROT_WRITE) == 0;
 }
 
 /* Visits every import. write false: checks that each import with one of the prefixes is in the list; true:
@@ -120,7 +119,9 @@ static bool visit(const object *o, const proa__binding *bindings, size_t n, cons
             const proa__binding *b = binding_of(name, bindings, n);
             if (!b) return false;
             found += b->function != NULL;
-            if (write && b->function && !write_slot(o, o->base + r->r_offset, b->function)) return false;
+            if (!write || !b->function) continue;
+            uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
+            __atomic_store_n(slot, (uintptr_t)b->function, __ATOMIC_RELEASE);
         }
     }
     return found > 0;
@@ -131,7 +132,10 @@ bool proa__relink(void (*function)(void), const proa__binding *bindings, size_t 
 {
     object o = {.wanted = (uintptr_t)function};
     if (!dl_iterate_phdr(find, &o) || !o.dynamic) return false;
-    return visit(&o, bindings, n, prefixes, false) && visit(&o, bindings, n, prefixes, true);
+    if (!visit(&o, bindings, n, prefixes, false) || !seal(&o, false)) return false;
+    (void)visit(&o, bindings, n, prefixes, true);
+    (void)seal(&o, true); /* pages that stay writable do no harm */
+    return true;
 }
 
 #else

@@ -43,6 +43,12 @@ proa_dtype proa_handle_dtype(const proa_handle *h)
     return h && h->tensor ? (proa_dtype)h->tensor->dtype : PROA_NODTYPE;
 }
 
+const char *proa_handle_device(const proa_handle *h)
+{
+    if (h && h->tensor) return proa_device_of(h->tensor);
+    return h && h->owner->model->device ? h->owner->model->device : "cpu";
+}
+
 /* ---- tensors ---------------------------------------------------------------------------- */
 
 static void put(proa_handle *h, proa_tensor *kept, bool shared)

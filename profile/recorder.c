@@ -148,9 +148,10 @@ static proa_status observe(proa_call *call)
     int64_t took = clock_ns() - began, self = took - inner;
     inner = outer + took;
     PROA_TRY(status);
+    double flops = proa__call_flops(call->op, call->args);
     proa__profile_event e = {.begin = began - atomic_load_explicit(&epoch, memory_order_relaxed),
                              .length = took,
-                             .flops = proa__call_flops(call->op, call->args),
+                             .flops = flops > 0 ? flops : 0, /* -1: not known, counts nothing */
                              .bytes = proa__call_bytes(call->op, call->args)};
     const proa_kernel *kernel = proa__thread_self->ran;
     return record(&(subject){call->op->name, true, kernel ? kernel->name : NULL}, &e, self);

@@ -51,7 +51,10 @@ static bool load(cuda_module *m, const void *image, size_t bytes,
     int code = m->driver->module_load(&m->handle, image, bytes);
     for (int i = 0; i < CUDA_MODULE_KERNELS && code == 0; i++)
         code = m->driver->module_kernel(m->handle, names[i], &m->kernel[i]);
-    if (code == 0) return true;
+    if (code == 0) {
+        why_not[0] = '\0';
+        return true;
+    }
     snprintf(why_not, sizeof why_not, "compiled kernels cannot be loaded: %s", m->driver->error_text(code));
     if (m->handle) m->driver->module_unload(m->handle);
     m->handle = NULL;

@@ -225,6 +225,8 @@ PROA_API const proa_tensor *proa_handle_variable(const proa_handle *h);
 PROA_API int proa_handle_shape(const proa_handle *h, int64_t *dims);
 /* The dtype of the handle's tensor; PROA_NODTYPE while it has none. */
 PROA_API proa_dtype proa_handle_dtype(const proa_handle *h);
+/* The device of the handle's tensor; while it has none, the one that the model runs on. Borrowed. */
+PROA_API const char *proa_handle_device(const proa_handle *h);
 /* Sets an input's shape, which the next copy_in has. Elements copied before stay. */
 PROA_API proa_status proa_handle_reshape(proa_handle *h, proa_ints shape);
 /* Copies elements of that dtype, as many as proa_handle_shape says, to an input. BAD_STATE if that is

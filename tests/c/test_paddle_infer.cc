@@ -179,6 +179,8 @@ static void pools(const std::string &prefix)
     for (auto &thread : threads) thread.join();
     for (const auto &result : results) CHECK(result == results[0]);
     CHECK(!message_of([&] { pool.Retrive(4); }).empty());
+    CHECK(pool.Retrive(0)->GetInputHandle(pool.Retrive(0)->GetInputNames()[0])->place() ==
+          paddle_infer::PlaceType::kCPU);
     int seen = 0;
     pool.Retrive(0)->RegisterOutputHook([&](const std::string &, const std::string &,
                                             const paddle_infer::HookTensor &t) { seen += t.numel() > 0; });

@@ -194,10 +194,9 @@ class Tensor
         T *at = static_cast<T *>(proa_handle_data(handle_, detail::dtype_of<T>::value()));
         paddle::proa_detail::check();
         proa_scope scope = proa_scope_enter();
-        const proa_tensor *t = proa_handle_tensor(handle_);
-        *size = static_cast<int>(proa_numel(t));
-        *place = detail::place_of(proa_device_of(t));
+        *size = static_cast<int>(proa_numel(proa_handle_tensor(handle_)));
         proa_scope_leave(&scope);
+        *place = this->place();
         return at;
     }
 
@@ -249,7 +248,7 @@ class Tensor
         return dtype == PROA_NODTYPE ? FLOAT32 : detail::data_type(dtype);
     }
 
-    PlaceType place() const { return PlaceType::kCPU; }
+    PlaceType place() const { return detail::place_of(proa_handle_device(handle_)); }
 
   private:
     friend class Predictor;
@@ -829,8 +828,8 @@ class PredictorPool
     Predictor *Retrive(size_t index)
     {
         if (index < all_.size()) return all_[index].get();
-        throw std::out_of_range("PredictorPool: there are " + std::to_string(all_.size()) +
-                                " predictors, got index " + std::to_string(index));
+        throw std::runtime_error("PredictorPool: there are " + std::to_string(all_.size()) +
+                                 " predictors, got index " + std::to_string(index));
     }
 
   private:
