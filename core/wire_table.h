@@ -17,6 +17,8 @@
       (r, attr, missing))                                                                                  \
     X(const char *, string_at, (proa_wire_reader * r, const char *attr, int64_t index), (r, attr, index))  \
     X(proa_ints, ints, (proa_wire_reader * r, const char *attr), (r, attr))                                \
+    X(proa_ints, list, (proa_wire_reader * r, const char *attr, const char *tensor, const char *tensors),  \
+      (r, attr, tensor, tensors))                                                                          \
     X(proa_floats, floats, (proa_wire_reader * r, const char *attr), (r, attr))                            \
     X(proa_dtype, dtype, (proa_wire_reader * r, const char *attr, proa_dtype missing), (r, attr, missing)) \
     X(proa_tensor *, output_now, (proa_wire_reader * r, const char *slot), (r, slot))                      \

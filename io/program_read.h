@@ -1,6 +1,6 @@
 /* State of loading one program, for the reader of files (program_read.c), the readers of their ops
- * (read_op.c, read_control.c, read_grad.c, read_attr.c), and single ops that are appended (append.c) or
- * called (call.c). Uses format.h. */
+ * (read_op.c, read_control.c, read_grad.c, read_attr.c, read_list.c), and single ops that are appended
+ * (append.c) or called (call.c). Uses format.h. */
 #ifndef PROA_IO_PROGRAM_READ_H
 #define PROA_IO_PROGRAM_READ_H
 
@@ -63,6 +63,12 @@ bool proa__attr_floats(const pb_attr *a, proa__arena *arena, proa_floats *v);
 /* The dtype for a number of Paddle's VarType.Type; −1 is PROA_NODTYPE. UNSUPPORTED for dtypes that Proa
  * lacks. */
 proa_status proa__attr_dtype(const char *attr, int64_t number, proa_dtype *v);
+/* Whether variables supply the attribute's value, which it names (types VAR and VARS). */
+bool proa__attr_is_variables(const pb_attr *a);
+/* Replaces *v by what variables supply for a list attribute: one in slot `tensor`, one an entry in slot
+ * `tensors` (NULL: no such slot), or those that the attribute names. Sets *given where there are some. */
+proa_status proa__list_supplied(proa_wire_reader *r, const char *attr, const char *tensor,
+                                const char *tensors, proa_ints *v, bool *given);
 /* Stores attribute a in field f of an op's args. CORRUPT where it does not fit. */
 proa_status proa__attr_to_field(proa_wire_reader *r, const proa_field *f, void *args, const pb_attr *a);
 /* True if the attribute equals the constant that `text` of a wire form gives. */

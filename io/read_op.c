@@ -322,33 +322,19 @@ static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *a
     return PROA_OK;
 }
 
-/* Fills an attribute whose value the op takes from a tensor input or a list of them. */
+/* Fills an attribute whose value the op takes from variables; *given becomes true if the file names some. */
 static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *wa, const proa_field *f,
                                      void *args, bool *given)
 {
-    const pb_op *d = r->desc;
-    proa_tensors one, many;
-    PROA_TRY(slot_tensors(r, wa->tensor ? proa__slot_find(d->inputs, d->n_inputs, wa->tensor) : NULL, &one));
-    PROA_TRY(
-        slot_tensors(r, wa->tensors ? proa__slot_find(d->inputs, d->n_inputs, wa->tensors) : NULL, &many));
     void *at = proa_field_at(f, args);
-    if (one.count == 0 && many.count == 0) return PROA_OK;
-    *given = true;
-    if (f->kind == PROA_FIELD_SCALAR && one.count == 1) {
-        *(proa_scalar *)at = proa_scalar_tensor(one.at[0]);
-    } else if (f->kind == PROA_FIELD_INTS &&
-               many.count > 0) { /* a list of tensors takes precedence over one tensor, as in Paddle */
-        proa_ints *v = at;
-        int64_t *values = proa__arena_array(&r->load->arena, (size_t)many.count, sizeof *values);
-        if (!values) return proa_error();
-        if (v->count == many.count && v->at) memcpy(values, v->at, (size_t)many.count * sizeof *values);
-        *v = (proa_ints){many.count, values, NULL, many.at};
-    } else if (f->kind == PROA_FIELD_INTS && one.count == 1) {
-        *(proa_ints *)at = (proa_ints){0, NULL, one.at[0], NULL};
-    } else {
-        return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s cannot be supplied by %lld tensors", wa->name,
-                         (long long)(one.count + many.count));
-    }
+    bool supplied = false;
+    proa_ints v = f->kind == PROA_FIELD_INTS ? *(proa_ints *)at : (proa_ints){0};
+    PROA_TRY(proa__list_supplied(r, wa->name, wa->tensor, wa->tensors, &v, &supplied));
+    *given |= supplied;
+    if (!supplied) return PROA_OK;
+    if (f->kind == PROA_FIELD_INTS) *(proa_ints *)at = v;
+    else if (f->kind == PROA_FIELD_SCALAR && v.tensor) *(proa_scalar *)at = proa_scalar_tensor(v.tensor);
+    else return proa_fail(PROA_ERR_UNSUPPORTED, "attribute %s cannot be supplied by variables", wa->name);
     return PROA_OK;
 }
 
@@ -359,7 +345,7 @@ static proa_status fill_attr(proa_wire_reader *r, const proa__form *form, const 
     const proa_field *f = &form->op->fields[wa->field];
     const pb_attr *a = proa__attr_find(r->desc, wa->name);
     bool given = true;
-    if (a) PROA_TRY(proa__attr_to_field(r, f, args, a));
+    if (a && !proa__attr_is_variables(a)) PROA_TRY(proa__attr_to_field(r, f, args, a));
     else if (wa->missing) PROA_TRY(proa__field_from_text(f, args, wa->missing, &r->load->arena));
     else given = f->fallback != NULL;
     PROA_TRY(fill_from_tensors(r, wa, f, args, &given));
@@ -523,6 +509,14 @@ static proa_ints reader_ints(proa_wire_reader *r, const char *attr)
     const pb_attr *a = proa__attr_find(r->desc, attr);
     if (a && !proa__attr_ints(a, &r->load->arena, &v)) misfit(a, "list of integers");
     return v;
+}
+
+static proa_ints reader_list(proa_wire_reader *r, const char *attr, const char *tensor, const char *tensors)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    proa_ints v = a && !proa__attr_is_variables(a) ? reader_ints(r, attr) : (proa_ints){0};
+    bool given = false;
+    return proa__list_supplied(r, attr, tensor, tensors, &v, &given) == PROA_OK ? v : (proa_ints){0};
 }
 
 static proa_floats reader_floats(proa_wire_reader *r, const char *attr)

@@ -46,7 +46,8 @@ static inline proa_status proa__ints_count(const char *who, const char *arg, con
     *count = v->count;
     return PROA_OK;
 }
-/* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it. */
+/* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it, unless a number above 0 in the
+ * list says what that variable will hold. */
 static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
     return proa__ints_plain(v) ? proa__known_entry(v->at[i]) : proa__ints_at_given(v, i);

@@ -22,10 +22,9 @@ static inline __attribute__((unused)) proa_tensor *proa__wire_put_like(proa_wire
     meta.ndim = (int8_t)n;
     proa_tensor *x = proa_wire_temporary(w, &meta);
     if (!x || proa_wire_op(w, "fill_constant") ||
-        (shape->tensor && shape->tensor != proa_none && proa_wire_put_input(w, "ShapeTensor", shape->tensor)))
+        (proa__is_given(shape->tensor) && proa_wire_put_input(w, "ShapeTensor", shape->tensor)) ||
+        proa__wire_put_entries(w, "ShapeTensorList", shape))
         return NULL;
-    for (int64_t i = 0; shape->tensors && i < shape->count; i++)
-        if (proa_wire_put_input(w, "ShapeTensorList", shape->tensors[i])) return NULL;
     if (proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, (proa_ints){n, at, NULL, NULL}) ||
         proa__wire_put_dtype(w, "dtype", meta.dtype) || proa_wire_put_float(w, "value", 0) ||
         proa_wire_put_string(w, "str_value", "0") ||

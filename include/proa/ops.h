@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "3f487588dd17e4ccf58c7872e5ba41e53463c2734b74d4832e0c8eb21beb3ceb"
+#define PROA_TABLE_HASH "cb076a5762ed6d590919df7ce6557027239c8ca2fbaa4e0b1ddf705e8a8569c4"
 
 #endif

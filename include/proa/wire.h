@@ -86,6 +86,10 @@ PROA_API const char *proa_wire_string_at(proa_wire_reader *r, const char *attr, 
 /* The value of a list attribute (INTS, LONGS; FLOATS), empty if missing. Borrowed. */
 PROA_API proa_ints proa_wire_ints(proa_wire_reader *r, const char *attr);
 PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
+/* The value of a list attribute that tensors may supply: one in slot `tensor`, one an entry in slot `tensors`
+ * (NULL: no such slot), or variables that the attribute names itself. */
+PROA_API proa_ints proa_wire_list(proa_wire_reader *r, const char *attr, const char *tensor,
+                                  const char *tensors);
 /* An attribute that is a dtype (INT, a VarType number), as proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
 /* The variable in an output slot as it was before the op, for ops that write a variable in place. */

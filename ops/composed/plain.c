@@ -9,13 +9,7 @@
 
 proa_status empty_read(proa_wire_reader *r)
 {
-    proa_tensor *shape = proa_wire_input(r, "ShapeTensor");
-    proa_tensors entries = proa_wire_inputs(r, "ShapeTensorList");
-    proa_ints dims = proa_wire_ints(r, "shape");
-    if (!shape) return proa_error();
-    if (entries.count)
-        dims = (proa_ints){entries.count, dims.count == entries.count ? dims.at : NULL, NULL, entries.at};
-    else if (proa__is_given(shape)) dims = (proa_ints){0, NULL, shape, NULL};
+    proa_ints dims = proa_wire_list(r, "shape", "ShapeTensor", "ShapeTensorList");
     return proa_wire_result(r, "Out",
                             proa_full(dims, PROA_SCALAR(0), .dtype = proa_wire_dtype(r, "dtype", PROA_F32)));
 }

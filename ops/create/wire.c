@@ -12,15 +12,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The shape from ShapeTensor, ShapeTensorList or the attribute, the first that is there; `zeros`, as many as
- * dims may be, stand in for the numbers of a ShapeTensorList. */
-static proa_ints read_shape(proa_wire_reader *r, int64_t *zeros)
+/* The shape from ShapeTensor or, where there is none, ShapeTensorList or the attribute. */
+static proa_ints read_shape(proa_wire_reader *r)
 {
     proa_tensor *t = proa_wire_input(r, "ShapeTensor");
-    proa_tensors list = proa_wire_inputs(r, "ShapeTensorList");
     if (t != PROA_NONE) return (proa_ints){0, NULL, t, NULL};
-    if (list.count) return (proa_ints){list.count, zeros, NULL, list.at};
-    return proa_wire_ints(r, "shape");
+    return proa_wire_list(r, "shape", NULL, "ShapeTensorList");
 }
 
 /* The value of str_value, which takes precedence ("inf", "nan" and integers above 2^53 included), or of
@@ -38,11 +35,10 @@ static proa_scalar read_value(proa_wire_reader *r, proa_dtype d)
 
 proa_status full_read(proa_wire_reader *r)
 {
-    int64_t zeros[PROA_MAX_DIMS] = {0};
     proa_dtype d = proa_wire_dtype(r, "dtype", PROA_F32);
     proa_tensor *given = proa_wire_input(r, "ValueTensor");
     proa_scalar v = given == PROA_NONE ? read_value(r, d) : proa_scalar_tensor(given);
-    return proa_wire_result(r, "Out", proa_full(read_shape(r, zeros), v, .dtype = d));
+    return proa_wire_result(r, "Out", proa_full(read_shape(r), v, .dtype = d));
 }
 
 /* The shape attribute with one dim as long as one of Input's. */
@@ -125,8 +121,12 @@ proa_status full_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "fill_constant"));
     if (a->shape.tensor) PROA_TRY(proa_wire_put_input(w, "ShapeTensor", a->shape.tensor));
     for (int64_t i = 0; i < listed; i++) PROA_TRY(proa_wire_put_input(w, "ShapeTensorList", entries[i]));
-    proa_ints shape = {a->shape.tensors || a->shape.tensor ? 0 : a->shape.count, a->shape.at, NULL, NULL};
-    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, shape));
+    int64_t numbers[PROA_MAX_DIMS]; /* −1: a variable's */
+    int n = 0;
+    if (!a->shape.tensor) PROA_TRY(proa__ints_list("full", "shape", &a->shape, PROA_MAX_DIMS, numbers, &n));
+    for (int i = 0; i < n; i++)
+        if (numbers[i] == PROA_UNKNOWN) numbers[i] = -1;
+    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, (proa_ints){n, numbers, NULL, NULL}));
     return put_fill(w, proa__dtype_or_default(a->dtype), &a->fill_value, a->out);
 }
 

@@ -124,14 +124,6 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
 
 /* ---- set_value -------------------------------------------------------------------------- */
 
-static proa_ints list_of(proa_wire_reader *r, const char *attr, const char *tensors)
-{
-    proa_tensors list = proa_wire_inputs(r, tensors);
-    proa_ints v = proa_wire_ints(r, attr);
-    if (list.count) v = (proa_ints){list.count, list.count == v.count ? v.at : NULL, NULL, list.at};
-    return v;
-}
-
 /* The value that attributes hold: in `values` since Paddle 2.5, before that in one list attribute per
  * dtype. */
 static proa_tensor *value_of(proa_wire_reader *r, proa_dtype dtype)
@@ -161,8 +153,9 @@ proa_status set_value_read(proa_wire_reader *r)
     if (!proa__is_given(value)) value = value_of(r, (proa_dtype)x->dtype);
     else if (value->dtype != x->dtype) value = proa_cast(value, (proa_dtype)x->dtype);
     proa_tensor *out = proa_set_value(
-        x, value, proa_wire_ints(r, "axes"), list_of(r, "starts", "StartsTensorList"),
-        list_of(r, "ends", "EndsTensorList"), .steps = list_of(r, "steps", "StepsTensorList"),
+        x, value, proa_wire_ints(r, "axes"), proa_wire_list(r, "starts", NULL, "StartsTensorList"),
+        proa_wire_list(r, "ends", NULL, "EndsTensorList"),
+        .steps = proa_wire_list(r, "steps", NULL, "StepsTensorList"),
         .decrease_axes = proa_wire_ints(r, "decrease_axes"), .none_axes = proa_wire_ints(r, "none_axes"));
     return proa_wire_result(r, "Out", out);
 }

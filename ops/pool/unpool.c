@@ -5,23 +5,21 @@
 #include <proa/ops.h>
 #include <proa/wire.h>
 
-/* Sets the spatial lengths of the result: `output_size`, or the input length of a pooling with these
- * windows. */
-static proa_status sizes_of(proa_wire_reader *r, const char *type, const proa_tensor *x, int dims,
-                            int64_t *sizes)
+/* Sets the spatial lengths of the result, `shape` from dim 2 on: `output_size`, numbers or variables, or the
+ * input length of a pooling with these windows. */
+static proa_status lengths_of(proa_wire_reader *r, const char *type, const proa_tensor *x, int dims,
+                              int64_t *shape, proa_tensor **supplied)
 {
-    proa_ints given = proa_wire_ints(r, "output_size"), kernel = proa_wire_ints(r, "ksize"),
+    proa_ints given = proa_wire_list(r, "output_size", NULL, NULL), kernel = proa_wire_ints(r, "ksize"),
               stride = proa_wire_ints(r, "strides"), pads = proa_wire_ints(r, "paddings");
     PROA_TRY(proa_error());
-    if (x->ndim != dims + 2)
-        return OP_FAIL(type, INVALID_ARGUMENT, "X", "must have %d axes, got %s", dims + 2,
-                       proa__tensor_text(x));
-    const int64_t *end = given.count >= dims ? given.at + given.count - dims : NULL;
+    int64_t skipped = given.count - dims;
+    if (given.tensor)
+        return OP_FAIL(type, UNSUPPORTED, "output_size", "comes from one variable; expected one a length");
     for (int i = 0; i < dims; i++) {
-        if (end && end[i] > 0) {
-            sizes[i] = end[i];
-            continue;
-        }
+        if (skipped >= 0 && given.tensors) supplied[i + 2] = given.tensors[skipped + i];
+        if (skipped >= 0 && given.at[skipped + i] > 0) shape[i + 2] = given.at[skipped + i];
+        if (supplied[i + 2] || shape[i + 2] > 0) continue;
         if (kernel.count != dims || stride.count != dims || pads.count != dims)
             return OP_FAIL(type, INVALID_ARGUMENT, "ksize", "strides and paddings must be %d numbers each",
                            dims);
@@ -29,46 +27,51 @@ static proa_status sizes_of(proa_wire_reader *r, const char *type, const proa_te
             return OP_FAIL(type, UNSUPPORTED, "output_size",
                            "must be given where the spatial lengths of X are unknown (%s)",
                            proa__tensor_text(x));
-        sizes[i] = (x->shape[i + 2] - 1) * stride.at[i] + kernel.at[i] - 2 * pads.at[i];
-        if (sizes[i] <= 0 || sizes[i] > INT32_MAX)
+        shape[i + 2] = (x->shape[i + 2] - 1) * stride.at[i] + kernel.at[i] - 2 * pads.at[i];
+        if (shape[i + 2] <= 0 || shape[i + 2] > INT32_MAX)
             return OP_FAIL(type, INVALID_ARGUMENT, "ksize", "makes axis %d of the result %lld long", i + 2,
-                           (long long)sizes[i]);
+                           (long long)shape[i + 2]);
     }
     return PROA_OK;
 }
 
-/* Zeros [batch, channels, volume]; batch and channels that are unknown come from a `shape` op on x. */
-static proa_tensor *blank(proa_tensor *x, int64_t volume)
+/* Zeros of the result's size, [batch, channels, volume]. Batch and channels are x's, where they are unknown
+ * by a `shape` op. */
+static proa_tensor *blank(proa_tensor *x, proa_ints result)
 {
-    int64_t shape[3] = {x->shape[0], x->shape[1], volume};
-    proa_tensor *supplied[3] = {NULL};
-    proa_ints all = {3, shape, NULL, NULL};
-    for (int i = 0; i < 2; i++) {
+    int64_t shape[5] = {0};
+    proa_tensor *supplied[5] = {NULL};
+    proa_ints all = {result.count, shape, NULL, supplied};
+    for (int i = 0; i < (int)result.count; i++) {
+        shape[i] = i < 2 ? x->shape[i] : result.at[i];
+        supplied[i] = result.tensors[i];
         if (shape[i] >= 0) continue;
         supplied[i] = proa_slice(proa_shape(x), PROA_INTS(0), PROA_INTS(i), PROA_INTS(i + 1));
         if (!supplied[i]) return NULL;
         shape[i] = 0;
-        all.tensors = supplied;
     }
-    return proa_full(all, proa_scalar_float(0), .dtype = proa_dtype_of(x));
+    return proa_reshape(proa_full(all, proa_scalar_float(0), .dtype = proa_dtype_of(x)), PROA_INTS(0, 0, -1));
 }
 
 static proa_status read_unpool(proa_wire_reader *r, const char *type, int dims)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *indices = proa_wire_input(r, "Indices");
-    int64_t sizes[3] = {0}, volume = 1, shape[5] = {0, 0};
+    int64_t shape[5] = {0}, volume = 1; /* 0: x's dim */
+    proa_tensor *supplied[5] = {NULL};
     if (!proa__is_given(x) || !proa__is_given(indices))
         return proa_error() ? proa_error() : OP_FAIL(type, CORRUPT, "X", "and Indices must be given");
-    PROA_TRY(sizes_of(r, type, x, dims, sizes));
-    for (int i = 0; i < dims; i++) {
-        if (__builtin_mul_overflow(volume, sizes[i], &volume))
+    if (x->ndim != dims + 2)
+        return OP_FAIL(type, INVALID_ARGUMENT, "X", "must have %d axes, got %s", dims + 2,
+                       proa__tensor_text(x));
+    PROA_TRY(lengths_of(r, type, x, dims, shape, supplied));
+    for (int i = 2; i < dims + 2; i++)
+        if (!supplied[i] && __builtin_mul_overflow(volume, shape[i], &volume))
             return OP_FAIL(type, OVERFLOW, "output_size", "makes a result of more than 2^63 elements");
-        shape[i + 2] = sizes[i];
-    }
+    proa_ints result = {dims + 2, shape, NULL, supplied};
     proa_tensor *flat = proa_reshape(x, PROA_INTS(0, 0, -1));
     proa_tensor *at = proa_cast(proa_reshape(indices, PROA_INTS(0, 0, -1)), PROA_I64);
-    proa_tensor *out = proa_put_along_axis(blank(x, volume), at, flat, 2, .no_broadcast = true);
-    return proa_wire_result(r, "Out", proa_reshape(out, ((proa_ints){dims + 2, shape, NULL, NULL})));
+    proa_tensor *out = proa_put_along_axis(blank(x, result), at, flat, 2, .no_broadcast = true);
+    return proa_wire_result(r, "Out", proa_reshape(out, result));
 }
 
 proa_status unpool_read(proa_wire_reader *r) { return read_unpool(r, "unpool", 2); }

@@ -7,17 +7,13 @@
 #include "impl/elementwise.h"
 #include "impl/reduce.h"
 
-/* Axes of a reduce_* op; none when it reduces all. AxisTensor and AxisTensorList win over the attribute. */
-static proa_ints read_axes(proa_wire_reader *r, const char *attr, int64_t *zeros)
+/* Axes of a reduce_* op; none when it reduces all. Variables win over the attribute's numbers. */
+static proa_ints read_axes(proa_wire_reader *r, const char *attr, int64_t *zero)
 {
-    proa_tensor *t = proa_wire_input(r, "AxisTensor");
-    proa_tensors list = proa_wire_inputs(r, "AxisTensorList");
     if (proa_wire_int(r, "reduce_all", 0)) return (proa_ints){0};
-    if (t != PROA_NONE) return (proa_ints){0, NULL, t, NULL};
-    if (list.count) return (proa_ints){list.count, zeros, NULL, list.at};
-    proa_ints axes = proa_wire_ints(r, attr);
+    proa_ints axes = proa_wire_list(r, attr, "AxisTensor", "AxisTensorList");
     /* left out, the attribute is [0] */
-    return axes.count || proa_wire_has(r, attr) ? axes : (proa_ints){1, zeros, NULL, NULL};
+    return axes.count || axes.tensor || proa_wire_has(r, attr) ? axes : (proa_ints){1, zero, NULL, NULL};
 }
 
 /* dim has every axis by number, also when all are reduced. */

@@ -194,10 +194,11 @@ proa_status unsqueeze_infer(const proa_unsqueeze_args *a, proa_unsqueeze_metas *
         return OP_FAIL("unsqueeze", INVALID_ARGUMENT, "axis", "would make %d axes; at most %d are possible",
                        rank + n, PROA_MAX_DIMS);
     m->out = proa_meta_of(a->x);
+    bool unknown = false; /* with an axis that a variable supplies, every dim may be any */
+    for (int i = 0; i < n; i++) unknown |= axes[i] == PROA_UNKNOWN;
+    for (int i = 0; unknown && i < rank + n; i++) m->out.shape[i] = -1;
     for (int i = 0; i < n; i++, rank++) {
-        if (axes[i] == PROA_UNKNOWN)
-            return OP_FAIL("unsqueeze", UNSUPPORTED, "axis",
-                           "comes from a variable; in a program it must be a number");
+        if (unknown) continue;
         if (axes[i] < -rank - 1 || axes[i] > rank)
             return OP_FAIL("unsqueeze", INVALID_ARGUMENT, "axis", "is %lld; expected %d to %d",
                            (long long)axes[i], -rank - 1, rank);

@@ -175,11 +175,10 @@ proa_status concat_write(const void *args, proa_wire_writer *w)
 
 proa_status split_read(proa_wire_reader *r)
 {
-    proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")}, sections = proa_wire_ints(r, "sections");
-    proa_tensors list = proa_wire_inputs(r, "SectionsTensorList");
+    proa_ints from = {.tensor = proa_wire_input(r, "AxisTensor")};
+    proa_ints sections = proa_wire_list(r, "sections", NULL, "SectionsTensorList");
     int64_t axis = proa_wire_int(r, "axis", 0), num = proa_wire_int(r, "num", 0);
     if (!proa__is_given(from.tensor)) from.tensor = NULL;
-    if (list.count) sections = (proa_ints){list.count, NULL, NULL, list.at};
     proa_tensors out = proa_split(proa_wire_input(r, "X"), .sections = sections, .num = num, .axis = axis,
                                   .axis_tensor = from);
     return proa_wire_results(r, "Out", out);

@@ -4,16 +4,6 @@
 #include "ops/wire_like.h"
 #include "impl/shape.h"
 
-static proa_ints read_list(proa_wire_reader *r, const char *attr, const char *tensor, const char *tensors)
-{
-    proa_tensor *t = tensor ? proa_wire_input(r, tensor) : NULL;
-    if (proa__is_given(t)) return (proa_ints){0, NULL, t, NULL};
-    proa_tensors list = tensors ? proa_wire_inputs(r, tensors) : (proa_tensors){0, NULL};
-    proa_ints v = proa_wire_ints(r, attr);
-    if (list.count) v = (proa_ints){list.count, list.count == v.count ? v.at : NULL, NULL, list.at};
-    return v;
-}
-
 static proa_status put_pair(proa_wire_writer *w, const char *x_slot, proa_tensor *x, const char *d_slot,
                             proa_tensor *d_out)
 {
@@ -51,7 +41,7 @@ proa_status tile_grad_read(proa_wire_reader *r)
 {
     proa_tensor *x = proa_wire_input(r, "X"), *d_out = proa_wire_input(r, "Out@GRAD");
     if (!x || !d_out) return proa_error();
-    proa_ints times = read_list(r, "repeat_times", "RepeatTimes", "repeat_times_tensor");
+    proa_ints times = proa_wire_list(r, "repeat_times", "RepeatTimes", "repeat_times_tensor");
     return proa_wire_result(r, "X@GRAD", proa_tile_grad(d_out, proa__shape_like(x), times));
 }
 
@@ -74,8 +64,8 @@ static proa_status read_slice(proa_wire_reader *r, proa_ints strides)
     if (!x || !d_out) return proa_error();
     proa_tensor *d_x =
         proa_strided_slice_grad(d_out, proa__shape_like(x), proa_wire_ints(r, "axes"),
-                                read_list(r, "starts", "StartsTensor", "StartsTensorList"),
-                                read_list(r, "ends", "EndsTensor", "EndsTensorList"), .strides = strides,
+                                proa_wire_list(r, "starts", "StartsTensor", "StartsTensorList"),
+                                proa_wire_list(r, "ends", "EndsTensor", "EndsTensorList"), .strides = strides,
                                 .decrease_axis = proa_wire_ints(r, "decrease_axis"));
     return proa_wire_result(r, "Input@GRAD", d_x);
 }
@@ -84,7 +74,7 @@ proa_status slice_grad_read(proa_wire_reader *r) { return read_slice(r, (proa_in
 
 proa_status strided_slice_grad_read(proa_wire_reader *r)
 {
-    return read_slice(r, read_list(r, "strides", "StridesTensor", "StridesTensorList"));
+    return read_slice(r, proa_wire_list(r, "strides", "StridesTensor", "StridesTensorList"));
 }
 
 /* Restores the dropped axes in d_out by unsqueeze2, as Paddle's strided_slice_grad requires. */

@@ -14,7 +14,7 @@ from conftest import NEEDS_PADDLE
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIDES = "paddle", "proa"
-MODELS = ["mlp", "conv", "attention", "words", "recurrent", "bent"]
+MODELS = ["mlp", "conv", "attention", "words", "recurrent", "bent", "supplied"]
 
 pytestmark = NEEDS_PADDLE
 

@@ -51,12 +51,22 @@ def bent(x):
     return static.nn.fc(h, 5)
 
 
+def supplied(x):
+    """Attributes that variables supply: the lengths of an unpooling, the place of a new axis."""
+    x = static.nn.conv2d(x, 2, 3, padding=1)[:, :, :7]
+    lengths = paddle.shape(x)
+    h, at = F.max_pool2d(x, 2, 2, return_mask=True)
+    h = F.max_unpool2d(h, at, 2, 2, output_size=[lengths[2], 8])
+    h = paddle.squeeze(paddle.unsqueeze(h, axis=lengths[1:2]), axis=[2])
+    return static.nn.fc(paddle.reshape(h, [-1, 112]), 5)
+
+
 def build():
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
         x, y = static.data("x", [None, 1, 8, 8], "float32"), static.data("y", [None, 1], "int64")
         logits = {"mlp": mlp, "conv": conv, "attention": attention, "words": words,
-                  "recurrent": recurrent, "bent": bent}[model](x)
+                  "recurrent": recurrent, "bent": bent, "supplied": supplied}[model](x)
         loss = paddle.mean(F.softmax_with_cross_entropy(logits, y))
         if what == "save":
             clip = paddle.nn.ClipGradByGlobalNorm(0.5)
@@ -64,6 +74,7 @@ def build():
              "conv": paddle.optimizer.Adam(0.01),
              "words": paddle.optimizer.Lamb(0.02),
              "bent": paddle.optimizer.SGD(0.05),
+             "supplied": paddle.optimizer.SGD(0.05),
              "recurrent": paddle.optimizer.RMSProp(0.01, grad_clip=clip),
              "attention": paddle.optimizer.AdamW(0.01, weight_decay=0.1)}[model].minimize(loss)
     exe.run(startup)

@@ -173,16 +173,18 @@ def _unpooled(who, n, x, indices, kernel_size, stride, padding, data_format, out
     usual = [(s - 1) * t + k - 2 * p for s, t, k, p in zip(shape[2:], stride, kernel, pads)]
     sizes = usual
     if output_size is not None:
-        sizes = ints(output_size[-n:] if len(output_size) == n + 2 else output_size, n, who, "output_size")
-        if any(known(u) and not u - t < s < u + t for s, u, t in zip(sizes, usual, stride)):
+        sizes = output_size[-n:] if len(output_size) == n + 2 else output_size
+        variable = any(isinstance(s, _core.Tensor) and s.is_symbolic for s in sizes)
+        sizes = list(sizes) if variable else ints(sizes, n, who, "output_size")
+        if len(sizes) != n:
+            raise ValueError(f"{who}: output_size must be {n} or {n + 2} lengths, got {len(output_size)}")
+        if not variable and any(known(u) and not u - t < s < u + t for s, u, t in zip(sizes, usual, stride)):
             raise ValueError(f"{who}: output_size must be less than a stride from {usual}, got {output_size!r}")
-    volume = 1
-    for s in sizes:
-        volume *= s
     flat = [0, 0, -1]  # 0: as it is
-    blank = _core.full([shape[0], shape[1], volume], 0.0, x.dtype)
-    out = _core.put_along_axis(blank, _core.cast(_core.reshape(indices, flat), "int64"), _core.reshape(x, flat), 2)
-    return _core.reshape(out, [0, 0] + sizes)
+    blank = _core.reshape(_core.full([*shape[:2], *sizes], 0.0, x.dtype), flat)
+    at = _core.cast(_core.reshape(indices, flat), "int64")
+    out = _core.put_along_axis(blank, at, _core.reshape(x, flat), 2, broadcast=False)
+    return _core.reshape(out, [0, 0, *sizes])
 
 
 @asks("eager:x:Tensor!InvalidArgument eager:indices:Tensor!InvalidArgument x#3!InvalidArgument")
