@@ -4,9 +4,10 @@ and Paddle's category ((InvalidArgument), (NotFound), …).
 
     tests/referee/bad_calls.py [--only PATTERN …] [--jobs 2] [--seed 0] [--again] [--out build/referee/bad_calls]
 
-Writes OUT/results.tsv (name, mode, kind of mistake, parameter, the call, verdict, Paddle's outcome, Proa's, both texts, what
+Writes OUT/results.tsv (name, mode, kind of mistake, parameter, the call, verdict, Paddle's outcome, Proa's, both texts, and what
 Paddle's run of a program says) and prints agreement by area, the differences by cause and those that a rule of
-bad_calls_reasons.py explains. Calls that both take are no bad calls and are counted apart."""
+bad_calls_reasons.py explains. Calls that both take are no bad calls and are counted apart. In
+static mode a call that builds a program is taken if the program then runs."""
 import argparse
 import collections
 import concurrent.futures
@@ -77,7 +78,7 @@ def run_jobs(options, side, jobs):
         elif e["event"] == "outcome":
             of["calls"][e["call"]].update(outcome=e["outcome"], text=e["text"])
         elif e["event"] == "run":
-            of["calls"][e["call"]]["run"] = e["run"]
+            of["calls"][e["call"]].update(run=e["run"], run_text=e["text"])
     return found
 
 
@@ -104,7 +105,7 @@ def on_proa(options, done):
         for d in some:
             answers = found.get(d["job"]["id"], {"calls": {}})["calls"]
             for i, c in enumerate(d["calls"]):
-                c["own"], c["own_text"] = answers.get(i, {}).get("outcome", "lost"), answers.get(i, {}).get("text", "")
+                c["own"], c["own_text"] = in_all(answers.get(i, {}))
         return some
     return in_parts(options, part, done)
 
@@ -171,14 +172,21 @@ def area(job):
     return ".".join(parts[:-1]) + (", static mode" if job["static"] else "")
 
 
-def verdict(call):
+def in_all(call):
+    """(outcome, text) of a call, and of the run of the program that it built."""
+    if call.get("outcome") == "ok" and call.get("run", "") not in ("", "ok"):
+        return call["run"], call.get("run_text", "")
+    return call.get("outcome", "lost"), call.get("text", "")
+
+
+def verdict(theirs, ours):
     """"same", "differ", "taken" by both, or what cannot be compared: Paddle ended, or the referee made no arguments."""
-    if call["outcome"].startswith(("crash", "late")):
+    if theirs.startswith(("crash", "late")):
         return "Paddle ended"
-    if call["outcome"].startswith("unmade"):
+    if theirs.startswith("unmade"):
         return "unmade"
-    if call["outcome"] == call["own"]:
-        return "taken" if call["own"] == "ok" else "same"
+    if theirs == ours:
+        return "taken" if ours == "ok" else "same"
     return "differ"
 
 
@@ -192,16 +200,16 @@ def report(options, done):
     with open(options.out / "results.tsv", "w") as table:
         for job, calls in ((d["job"], d["calls"]) for d in done):
             for c in calls:
-                c.setdefault("outcome", "lost")
-                what = verdict(c)
+                theirs, text = in_all(c)
+                what = verdict(theirs, c["own"])
                 totals[what] += 1
                 areas[area(job)][what] += 1
                 row = [job["name"], "static" if job["static"] else "dynamic", c["kind"], c["parameter"], shown(c), what,
-                       c["outcome"], c["own"], *(" ".join(c.get(k, "").split()) for k in ("text", "own_text", "run"))]
+                       theirs, c["own"], *(" ".join(t.split()) for t in (text, c["own_text"], c.get("run", "")))]
                 if what == "differ":
                     reasons[reason(row)] += 1
                     if reason(row) is None:
-                        causes[f"{c['kind']}: Paddle {c['outcome']}, Proa {c['own']}"] += 1
+                        causes[f"{c['kind']}: Paddle {theirs}, Proa {c['own']}"] += 1
                 print(*row, sep="\t", file=table)
     for counted in (reasons, causes):
         for text, n in counted.most_common(40):

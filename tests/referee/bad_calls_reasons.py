@@ -14,7 +14,7 @@ PYTHONS = re.compile(
     r"Cannot interpret|cannot reshape array|a bytes-like object is required|expected str, bytes or os.PathLike")
 PYBIND = re.compile(r"incompatible function arguments|Unable to cast Python instance|"
                     r"_M_range_check|Can't not find expected num of args|Could not parse args and kwargs")
-EMPTY = re.compile(r"must not (be )?empty|dims size must not be equal 0|Tensor has not been initialized|"
+EMPTY = re.compile(r"must not (be )?empty|dims size must not be equal 0|Tensor has not been initialized|is not initialized|"
                    r"meta data must be valid when call|can't be 0|should be greater than 0|must be greater than 0, but the value|"
                    r"input variable X has not been initialized", re.I)
 RANKS = re.compile(r"rank of input should be less than 7|range of \[1, 6\]|Maximum supported rank for broadcast")
@@ -63,8 +63,8 @@ RULES = [
                                                             r"(\[[^]]*\])?; expected (int|class)", r.own)),
     ("as_strided with more or fewer strides than dims: Paddle computes with strides that are not there",
      lambda r: r.theirs == "ok" and r.refuses and "as_strided" in r.name),
-    ("Proa refuses while the program is built what Paddle refuses when it is run",
-     lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and r.run not in ("", "ok")),
+    ("both refuse, Proa while the program is built, Paddle when it is run",
+     lambda r: r.both and r.run not in ("", "ok")),
     ("Paddle has no such operator, or none for CPUs",
      lambda r: re.search(r"has not been registered|module 'paddle\.base\.libpaddle[\w.]*' has no attribute|"
                          r"The kernel `\w+` is not registered|no kernels which are registered|only supports GPU now", r.text)),

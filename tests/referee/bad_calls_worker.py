@@ -41,7 +41,8 @@ def said(error):
     """("Type|Category", text) of an exception."""
     text = str(error)
     found = re.search(rf"\(({CATEGORIES})\)|\b({CATEGORIES})Error:", text)
-    return f"{type(error).__name__}|{(found[1] or found[2]) if found else ''}", text[:200]
+    shown = text[text.rfind("Error: ") + 7:] if text.startswith("In user code") else text  # behind the user's lines
+    return f"{type(error).__name__}|{(found[1] or found[2]) if found else ''}", shown[:200]
 
 
 def variables(paddle, value):
@@ -52,22 +53,22 @@ def variables(paddle, value):
 
 
 def run(paddle, made):
-    """Runs a program that a call built: "ok", "Type|Category" of what was raised, "" without results."""
+    """Runs a program that a call built: ("ok", or "Type|Category" of what was raised; its text); ("", "") without results."""
     programs, results, feed = made
     fetched = variables(paddle, results)
     if not fetched or any(array is None for array in feed.values()):
-        return ""
+        return "", ""
     signal.alarm(SECONDS)
     paddle.enable_static()
     try:
         executor = paddle.static.Executor(paddle.CPUPlace())
         executor.run(programs[1])
         executor.run(programs[0], feed=feed, fetch_list=fetched)
-        return "ok"
+        return "ok", ""
     except Late:
-        return "late"
+        return "late", ""
     except Exception as error:  # noqa: BLE001: the point of it
-        return said(error)[0]
+        return said(error)
     finally:
         signal.alarm(0)
         paddle.disable_static()
@@ -260,9 +261,10 @@ def run_job(paddle, job, after, search, say):
         made = []
         outcome, text = call(paddle, job, one["args"], one["keywords"], made)
         say(event="outcome", call=i, outcome=outcome, text=text)
-        if made and paddle.__name__ == "paddle":
-            say(event="run", call=i, run="crash")  # what is true if the next line ends the process
-            say(event="run", call=i, run=run(paddle, made[0]))
+        if made:
+            say(event="run", call=i, run="crash", text="")  # what is true if the next line ends the process
+            ended, text = run(paddle, made[0])
+            say(event="run", call=i, run=ended, text=text)
 
 
 def in_child(paddle, job, after, search, tell):
