@@ -17,6 +17,11 @@ names another exception, or a category of Paddle's:
     n>0  n>=0        is a number so large              ValueError
     x.dtype=i4,i8    is of one of the dtypes           TypeError
     x~f4,i8          the same, of a variable of the program that is built
+    x&int,bool       the same as x:int,bool, of an operator's attribute: (InvalidArgument) for a variable, in programs
+    x[3]             has a dim 3                       IndexError
+    x?               has a truth, compared with a text (what Python raises of a tensor or an array)
+    n<?              has an order with numbers         TypeError
+    x{}              is hashable                       TypeError
 
 A word about an argument that was not given is passed over."""
 import builtins
@@ -31,11 +36,11 @@ DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32"
 TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple,
          "dict": dict, "None": type(None), "number": (int, float)}
 CATEGORIES = {"InvalidArgument": ValueError, "OutOfRange": IndexError, "NotFound": RuntimeError, "Unavailable": RuntimeError,
-              "PreconditionNotMet": RuntimeError}
+              "PreconditionNotMet": RuntimeError, "Unimplemented": NotImplementedError}
 
 
 def _attribute(who, values, name, attribute):
-    return lacks(who, attribute, name, values[name])
+    return lacks(who, attribute, name, values[name], "a str" if hasattr(str, attribute) else "a Tensor")
 
 
 def _not_kind(who, values, name, kind):
@@ -50,6 +55,13 @@ def _kind(who, values, name, kinds):
         return f"{who}: argument {name} is missing" if value is None else None
     if not isinstance(value, known) and not ("array" in wanted and hasattr(value, "__array__")):
         return f"{who}: argument {name} must be of type {' or '.join(wanted)}, got {type(value).__name__}"
+
+
+def _plain(who, values, name, kinds):
+    value = values[name]
+    if any(isinstance(v, _core.Tensor) for v in (value if isinstance(value, (list, tuple)) else [value])):
+        raise ValueError(f"(InvalidArgument) {who}: argument {name} must be of type {kinds}, and no variable of the program")
+    return _kind(who, values, name, kinds)
 
 
 def _rank(who, values, name, least, rank):
@@ -71,6 +83,7 @@ def _axis(who, values, name, x):
 
 
 def _choice(who, values, name, choices):
+    _truth(who, values, name)
     if not any(isinstance(values[name], str) and values[name] == c for c in choices.split("|")):
         return f"{who}: {name} must be {' or '.join(map(repr, choices.split('|')))}, got {values[name]!r}"
 
@@ -111,13 +124,41 @@ def _dtype(who, values, name, dtypes):
         return f"{who}: {name} must be of dtype {', '.join(wanted)}, got {x.dtype}"
 
 
+def _dim(who, values, name, i):
+    shape = values[name].shape
+    if not -len(shape) <= int(i) < len(shape):
+        return f"{who}: {name} has shape {list(shape)}, and no dim {i}"
+
+
+def _truth(who, values, name):
+    if hasattr(values[name], "__array__") and not _core.is_capturing():
+        bool(values[name])
+
+
+def _ordered(who, values, name):
+    try:
+        bool(values[name] > 0)
+    except TypeError as error:
+        return f"{who}: argument {name}: {error}"
+
+
+def _hashed(who, values, name):
+    try:
+        hash(values[name])
+    except TypeError as error:
+        return f"{who}: argument {name}: {error}"
+
+
 _WORDS = [
     (r"(\w+)\.dtype=([\w,]+)", _dtype, TypeError), (r"(\w+)\.(\w+)=(\w+)\.\2", _same, TypeError),
-    (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError), (r"(\w+)\.(\w+)", _attribute, AttributeError), (r"(\w+):([\w,]+)", _kind, TypeError),
-    (r"(\w+):-(\w+)", _not_kind, TypeError),
+    (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError),
+    (r"(\w+)\.(\w+)", _attribute, AttributeError), (r"(\w+):([\w,]+)", _kind, TypeError),
+    (r"(\w+)&([\w,]+)", _plain, TypeError), (r"(\w+):-(\w+)", _not_kind, TypeError),
     (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)\[(-?\d+)\]=(\w+)\[(-?\d+)\]", _extent, ValueError),
     (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
+    (r"(\w+)\[(-?\d+)\]", _dim, IndexError), (r"(\w+)\?", _truth, ValueError), (r"(\w+)<\?", _ordered, TypeError),
+    (r"(\w+)\{\}", _hashed, TypeError),
 ]
 
 
@@ -134,7 +175,7 @@ def _read(word):
             names = [found[g] for g in (1, _SECOND.get(test, 1))]
             error = CATEGORIES.get(raises) or getattr(builtins, raises or error.__name__)
             lead = f"({raises}) " if raises in CATEGORIES else ""
-            return "static" if test is _variable else mode, test, found.groups(), names, error, lead
+            return "static" if test in (_variable, _plain) else mode, test, found.groups(), names, error, lead
     raise SystemError(f"asks: cannot read {word!r}")
 
 

@@ -35,6 +35,12 @@ def need_attribute(who, attribute, kind="a Tensor", **values):
             raise AttributeError(said) from None
 
 
+def compared(value):
+    """Raises what Paddle's Python raises where it compares a Tensor with a text and asks for the truth of the result."""
+    if isinstance(value, _core.Tensor) and not value.is_symbolic:
+        bool(value)
+
+
 def need_rank(who, rank, least=False, **values):
     """ValueError for a value of another rank (least: of a lower one). Functions of images look at it first, in Python;
     here they do when they have failed, so that a call that succeeds does not pay for it."""

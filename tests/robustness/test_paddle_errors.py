@@ -131,6 +131,13 @@ def test_what_python_reads_first(call, kind, lead):
     (lambda: paddle.add_n(no_such=7), TypeError, ""),
     (lambda: paddle.mode(X, axis=None), ValueError, "(InvalidArgument) mode: argument axis: expected an int"),
     (lambda: paddle.squeeze(X, True), ValueError, "(InvalidArgument) "),
+    (lambda: F.scaled_dot_product_attention(X, 7, X), IndexError, "scaled_dot_product_attention: query has shape [2, 3], and no"),
+    (lambda: F.conv3d(X, X, data_format=X), AssertionError, "bool: only a tensor of one element"),  # compared with a text
+    (lambda: F.conv3d(X, X, data_format=X.numpy()), ValueError, "The truth value of an array"),
+    (lambda: paddle.nn.Conv2D(4, 4, 2, padding_mode=[]), TypeError, "__init__: argument padding_mode: unhashable"),
+    (lambda: paddle.optimizer.lr.PolynomialDecay(0.1, "a"), TypeError, "__init__: argument decay_steps: '>' not"),
+    (lambda: F.log_loss(X, paddle.ones([2, 3], "int8")), RuntimeError, "(NotFound) log_loss: label must be of dtype float32"),
+    (lambda: F.embedding(paddle.ones([2]), X), NotImplementedError, "(Unimplemented) embedding: x must be of dtype int32"),
     (lambda: X.multiply_(X.numpy()), ValueError, "(InvalidArgument) multiply_: argument y: expected a Tensor"),
 ])
 def test_what_paddle_asks_first(call, kind, lead):
@@ -154,6 +161,35 @@ def test_what_paddle_asks_first(call, kind, lead):
 def test_what_layers_and_compositions_refuse(call, kind, lead):
     got, text = refusal(call)
     assert got is kind and text.startswith(lead), (got, text)
+
+
+@pytest.mark.parametrize("call", [lambda: X + [], lambda: [] + X, lambda: None - X, lambda: X > None, lambda: X @ {}, lambda: X ** "a"])
+def test_operators_refuse_builtin_values(call):
+    got, text = refusal(call)
+    assert got is ValueError and text.startswith("(InvalidArgument) "), (got, text)
+
+
+def test_operators_leave_classes_their_own():
+    class Right:
+        def __radd__(self, other):
+            return "radd"
+
+        def __lt__(self, other):
+            return "lt"
+    assert X + Right() == "radd" and (X > Right()) == "lt"
+    assert refusal(lambda: X - Right())[0] is TypeError and (X == []) is False
+
+
+def test_attributes_of_programs_are_no_variables():
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            x = paddle.static.data("x", [2, 3])
+            for given, kind in ((x, ValueError), ([x], ValueError), ("a", TypeError)):
+                got, text = refusal(lambda: paddle.static.nn.sequence_softmax(x, use_cudnn=given))
+                assert got is kind and text.startswith("(InvalidArgument) " if kind is ValueError else "sequence_softmax: ")
+    finally:
+        paddle.disable_static()
 
 
 def test_what_paddle_takes():
@@ -182,7 +218,7 @@ def test_all_rules_can_be_read():
             for word in (function.__asks__ or "").split():
                 assert _asks._read(word)
     with pytest.raises(SystemError, match="cannot read"):
-        _asks.answer("x?", "f", {"x": 7})
+        _asks.answer("x??", "f", {"x": 7})
 
 
 def test_reasons_of_differences():
