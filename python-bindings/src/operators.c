@@ -57,7 +57,18 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
     return *x && *y ? 1 : (PyErr_Occurred() ? -1 : (py_raise(), -1));
 }
 
-static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
+/* NotImplemented for a class of Python's, which may have the operator itself. Builtin types' values, such as
+ * None or a list, are refused as by Paddle's C++. */
+static PyObject *no_operand(PyObject *a, PyObject *b, const char *what)
+{
+    PyObject *other = py_is_tensor(a) ? b : a;
+    if (!what || py_is_dim(other) || Py_TYPE(other)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_RETURN_NOTIMPLEMENTED;
+    return py_refuse_type("%s: expected a number, an array or a Tensor beside a Tensor, got %s", what,
+                          Py_TYPE(other)->tp_name);
+}
+
+/* what: the operator, to refuse operands by; NULL: they are left to Python. */
+static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn, const char *what)
 {
     PROA_SCOPED;
     if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* two Tensors, most often */
@@ -65,7 +76,7 @@ static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn)
     proa_tensor *x, *y;
     int found = operands(a, b, &x, &y);
     if (found < 0) return NULL;
-    if (!found) Py_RETURN_NOTIMPLEMENTED;
+    if (!found) return no_operand(a, b, what);
     return py_wrap_new(call(fn, x, y));
 }
 
@@ -129,12 +140,12 @@ static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
     return *result ? 1 : -1;
 }
 
-#define SCALED(name, sign, fn)                      \
-    static PyObject *name(PyObject *a, PyObject *b) \
-    {                                               \
-        PyObject *result = NULL;                    \
-        int done = scaled(a, b, sign, &result);     \
-        return done ? result : binary(a, b, fn);    \
+#define SCALED(name, sign, fn)                        \
+    static PyObject *name(PyObject *a, PyObject *b)   \
+    {                                                 \
+        PyObject *result = NULL;                      \
+        int done = scaled(a, b, sign, &result);       \
+        return done ? result : binary(a, b, fn, #fn); \
     }
 SCALED(op_add, '+', add)
 SCALED(op_subtract, '-', subtract)
@@ -145,11 +156,11 @@ static PyObject *op_divide(PyObject *a, PyObject *b)
 {
     PyObject *result = NULL;
     int done = py_is_tensor(a) ? scaled(a, b, '/', &result) : 0;
-    return done ? result : binary(a, b, divide);
+    return done ? result : binary(a, b, divide, "divide");
 }
 
 #define BINARY(name, fn) \
-    static PyObject *name(PyObject *a, PyObject *b) { return binary(a, b, fn); }
+    static PyObject *name(PyObject *a, PyObject *b) { return binary(a, b, fn, #fn); }
 BINARY(op_floor_divide, floor_divide)
 BINARY(op_remainder, remainder_of)
 BINARY(op_matmul, matmul)
@@ -160,7 +171,7 @@ static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
     proa_scalar v;
     if (!py_is_tensor(a) || py_is_tensor(b) || py_is_dim(b) || !py_to_scalar(b, &v)) {
         if (PyErr_Occurred()) return NULL;
-        return binary(a, b, power);
+        return binary(a, b, power, "pow");
     }
     PROA_SCOPED;
     proa_tensor *x = py_tensor_of(a);
@@ -209,7 +220,9 @@ static PyObject *op_compare(PyObject *a, PyObject *b, int how)
 {
     static const binary_fn fns[] = {[Py_LT] = less_than,    [Py_LE] = less_equal,   [Py_EQ] = equal_to,
                                     [Py_NE] = not_equal_to, [Py_GT] = greater_than, [Py_GE] = greater_equal};
-    return binary(a, b, fns[how]);
+    static const char *const names[] = {
+        [Py_LT] = "less_than", [Py_LE] = "less_equal", [Py_GT] = "greater_than", [Py_GE] = "greater_equal"};
+    return binary(a, b, fns[how], how == Py_EQ || how == Py_NE ? NULL : names[how]);
 }
 
 static Py_hash_t op_hash(PyObject *self) { return _Py_HashPointer(self); }
