@@ -317,6 +317,18 @@ def test_auc(programs):
     assert abs(got[0] - roc_auc_score(labels.ravel(), scores.ravel())) < 2e-3
 
 
+def test_feeds_that_nothing_needs(programs):
+    x, y = static.data("x", [2, 3]), static.data("y", [2, 3])
+    z = x * 2.0
+    assert static.normalize_program(programs[0], [x], [z]).global_block().vars.keys() == {"x", z.name}
+    assert static.normalize_program(programs[0], [x], [x]) is not None  # fetched as it is fed
+    for fetched, unused in ((z, "y"), ([z, x], "y"), (y, "x")):
+        with pytest.raises(ValueError, match=f"fetch_vars do not depend on {unused}"):
+            static.normalize_program(programs[0], [x, y], fetched)
+    with pytest.raises(ValueError, match="do not depend on y"):
+        static.serialize_persistables([x, y], [z], static.Executor())
+
+
 def lstm(nn):
     return nn.LSTM(4, 6, direction="bidirect"), [5, 4], lambda out: out[0]
 

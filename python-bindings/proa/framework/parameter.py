@@ -97,21 +97,23 @@ def _restore(value, dtype, state):
 
 
 def make_parameter(owner, attr, shape, dtype=None, is_bias=False, default_initializer=None):
-    """The parameter that attr describes, named after its owner; None if attr is False.
+    """The parameter that attr describes, named after its owner; None if attr is False or an empty list.
 
     An initializer in attr comes first, then the global one, then default_initializer, then Xavier (a bias: zeros).
     """
     attr = ParamAttr._to_attr(copy.deepcopy(attr))
-    if attr is False:
+    if not attr:
         return None
+    if isinstance(attr, list):
+        raise AssertionError(f"the attribute of a parameter must be one ParamAttr, got a list of {len(attr)}")
     from ..nn import initializer as init
+    for i, size in enumerate(shape):
+        if not size > 0:  # a tensor or a text raises by itself
+            raise AssertionError(f"every dimension of a parameter must be larger than 0, but dimension {i} of "
+                                 f"shape {list(shape)} is {size}")
     if any(isinstance(n, (bool, float)) for n in shape):
         raise of_kind(f"the shape of a parameter must be ints, got {list(shape)}")
     shape = [int(n) for n in shape]
-    for i, size in enumerate(shape):
-        if size <= 0:
-            raise AssertionError(f"every dimension of a parameter must be larger than 0, but dimension {i} of "
-                                 f"shape {shape} is {size}")
     dtype = to_dtype(dtype or get_default_dtype())
     make = attr.initializer or init.global_initializer(is_bias) or default_initializer
     if make is None:

@@ -79,6 +79,9 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Adds the operators for d(sum of targets)/d(inputs); returns a variable for each input, or None: where
     no gradient flows, as to data, unless their stop_gradient is set to False."""
+    if target_gradients is not None and not isinstance(target_gradients, (_core.Tensor, list, tuple)):
+        raise TypeError("gradients: target_gradients must be a Variable, a list, a tuple or None, got "
+                        f"{type(target_gradients).__name__}")
     targets, inputs = _as_list(targets), _as_list(inputs)
     seeds = _as_list(target_gradients)
     for what, items in (("targets", targets), ("inputs", inputs)):

@@ -19,11 +19,11 @@ __all__ = ["deserialize_persistables", "deserialize_program", "load", "load_from
 def save(program, model_path, protocol=4, **configs):
     """Writes <model_path>.pdparams, .pdopt and .pdmodel: parameters, the optimizer's state and the program."""
     from ..framework.io import save as save_pickle
+    if not os.path.basename(model_path):
+        raise ValueError(f"static.save: model_path must be folder/name, got {model_path!r}")
     protocol = configs.pop("pickle_protocol", protocol)
     if configs:
         raise ValueError(f"static.save: unknown options {sorted(configs)}")
-    if not os.path.basename(model_path):
-        raise ValueError(f"static.save: model_path must be folder/name, got {model_path!r}")
     if not isinstance(protocol, int) or not 2 <= protocol <= 4:
         raise ValueError(f"static.save: protocol must be 2, 3 or 4, got {protocol!r}")
     params = {name: array_of(program, name) for name in program._parameters}
@@ -37,6 +37,9 @@ def save(program, model_path, protocol=4, **configs):
 
 def load(program, model_path, executor=None, var_list=None):
     """Sets a program's variables from what save wrote, or (var_list) from files of save_vars."""
+    from .executor import Executor
+    if executor is not None and not isinstance(executor, Executor):
+        raise AssertionError(f"static.load: executor must be an Executor or None, got {type(executor).__name__}")
     prefix = stem(model_path)
     if not os.path.exists(prefix + ".pdparams"):
         if os.path.isfile(model_path) and var_list is None:
@@ -94,6 +97,10 @@ def normalize_program(program, feed_vars, fetch_vars, **kwargs):
     copy._core.set_outputs(found[1])
     copy.lr_scheduler = copy.lr_var_name = None
     keep_only_needed(copy)
+    needed = {name for op in copy.global_block().ops for name in op.input_arg_names}.union(copy._core.outputs)
+    unused = [name for name in copy._core.inputs if name not in needed]
+    if unused:
+        raise ValueError(f"normalize_program: fetch_vars do not depend on {', '.join(unused)}: leave it out of feed_vars")
     return copy
 
 
@@ -152,7 +159,7 @@ def _model_bytes(path_prefix, model_filename, params_filename):
     if not folder and model_filename is None:
         model = path_prefix + ".pdmodel"
         if not os.path.isfile(model):
-            raise ValueError(f"load_inference_model: there is no {model}")
+            raise FileNotFoundError(f"load_inference_model: there is no {model}")
         params = path_prefix + ".pdiparams" if params_filename is None else \
             os.path.join(os.path.dirname(path_prefix), params_filename)
         return _read(model), _read(params) if os.path.isfile(params) else None
@@ -162,7 +169,7 @@ def _model_bytes(path_prefix, model_filename, params_filename):
     if not os.path.isfile(model) and os.path.isfile(model + ".pdmodel"):
         model += ".pdmodel"
     if not os.path.isfile(model):
-        raise ValueError(f"load_inference_model: there is no {model}")
+        raise FileNotFoundError(f"load_inference_model: there is no {model}")
     data = _read(model)
     if params_filename is None:
         return data, _combined_folder(data, root)

@@ -4,7 +4,7 @@ from .. import _core
 from ..framework import unique_name
 from .variable import make_persistable
 
-__all__ = ["accuracy", "auc"]
+__all__ = ["accuracy", "auc", "ctr_metric_bundle"]
 
 
 @asks("input:Tensor label:Tensor")
@@ -65,3 +65,27 @@ def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, i
     whole = _area(*stats)
     recent = [_windowed(batch, slide_steps, size) for batch in now] if slide_steps > 1 else now
     return whole, (_area(*recent) if slide_steps else whole), [*recent, *stats]
+
+
+def _added(name, batch, shape=(1,)):
+    """The sum over all batches so far, float32."""
+    total = make_persistable(unique_name.generate(name), list(shape), _core.float32, 0.0)
+    _core.assign_to(total + _core.cast(_core.reshape(batch, list(shape)), total.dtype), total)
+    return total
+
+
+@asks("input:Tensor label.shape ins_tag_weight:Tensor,None!ValueError")
+def ctr_metric_bundle(input, label, ins_tag_weight=None):
+    """Sums over all batches so far, from which metrics of click-through rates are made: of (input − label)², |input − label|,
+    input, sigmoid(input), label, and the number of rows. ins_tag_weight, whose first entry is 0 for a batch of fake data, weights
+    the sums of sigmoid(input) and of rows."""
+    if input.declared_shape != label.declared_shape:
+        raise AssertionError("ctr_metric_bundle: input and label must have one shape, got "
+                             f"{input.declared_shape} and {label.declared_shape}")
+    error = input - label
+    rows = _core.cast(_core.slice(_core.shape(label), [0], [0], [1]), "float32")
+    weight = _core.full([1], 1.0, "float32") if ins_tag_weight is None else \
+        _core.cast(_core.slice(ins_tag_weight, [0], [0], [1]), "float32")
+    return (_added("ctr_sqrerr", _core.sum(_core.square(error))), _added("ctr_abserr", _core.sum(_core.abs(error))),
+            _added("ctr_prob", _core.sum(input)), _added("ctr_q", _core.sum(_core.sigmoid(input)) * weight, [1, 1]),
+            _added("ctr_pos_num", _core.sum(label)), _added("ctr_ins_num", rows * weight, [1, 1]))

@@ -3,6 +3,7 @@ import io
 import os
 
 from .. import _core
+from .._errors import lacks
 from ..framework.io import _to_array
 from ..framework.tensor_file import BadFile, read_tensor, write_tensor
 from .scope import global_scope
@@ -132,12 +133,16 @@ def stem(model_path):
 
 def load_program_state(model_path, var_list=None):
     """name → array of what static.save or save_vars wrote."""
+    if not isinstance(model_path, (str, os.PathLike)):
+        raise AttributeError(lacks("load_program_state", "endswith", "model_path", model_path, "a path"))
     prefix = stem(os.fspath(model_path))
     if os.path.exists(prefix + ".pdparams"):
         state = plain_pickle(prefix + ".pdparams")
         if os.path.exists(prefix + ".pdopt"):
             state.update(plain_pickle(prefix + ".pdopt"))
         return state
+    if var_list is not None and not all(isinstance(v, _core.Tensor) for v in var_list):
+        raise TypeError("load_program_state: var_list must hold Variables")
     if os.path.isdir(model_path):
         from ..framework.tensor_file import read_folder
         names = None if var_list is None else {v.name for v in var_list}

@@ -1,6 +1,7 @@
 """Variable: the handle on a program's variable that data, create_parameter and create_global_var return."""
 
 from .. import _core
+from .._errors import lacks
 from ..framework import mode, unique_name
 from ..framework.dtype import dtype_name, to_dtype
 from ..framework.param_attr import ParamAttr
@@ -21,6 +22,12 @@ class _VariableType(type):
 class Variable(metaclass=_VariableType):
     """A program's variable: a Tensor that stands for a value of each run; as in Paddle, every tensor in dynamic mode. Only
     for isinstance."""
+
+    def __init__(self, block, type=None, name=None, shape=None, dtype=None, lod_level=None, capacity=None, persistable=None,
+                 error_clip=None, stop_gradient=False, is_data=False, need_check_feed=False, belong_to_optimizer=False, **kwargs):
+        if not hasattr(block, "program"):
+            raise AttributeError(lacks("Variable", "program", "block", block, "a program's block"))
+        raise TypeError("static.Variable: static.data, static.create_parameter and operators make variables")
 
 
 def _dims(shape):

@@ -112,6 +112,16 @@ def area_under_the_curve():
                            "label": np.array([[0], [1], [1], [0], [1], [0]])})
 
 
+@case("paddle.static.ctr_metric_bundle", tol=1e-5)
+def click_through_rates():
+    def build():
+        p, label = static.data("p", [None, 1]), static.data("label", [None, 1])
+        real = static.data("real", [None, 1])
+        return [*static.ctr_metric_bundle(p, label), *static.ctr_metric_bundle(p, label, real)]
+    return program(build, {"p": array(4, 1, low=0.05, high=0.95).astype("float32"), "label": np.array([[0], [1], [1], [0]], "float32"),
+                           "real": np.zeros([4, 1], "float32")})
+
+
 @case("paddle.static.save_vars", "paddle.static.load_vars")
 def variables_in_files():
     paddle.enable_static()

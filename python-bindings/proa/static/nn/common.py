@@ -46,7 +46,7 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
         shape = _need_variable(one, "fc", "x").shape
         axis = num_flatten_dims + len(shape) if num_flatten_dims < 0 else num_flatten_dims
         if not 0 < axis < max(len(shape), 2):
-            raise ValueError(f"fc: num_flatten_dims must be in [1, {len(shape) - 1}], got {num_flatten_dims}")
+            raise ValueError(f"{'(InvalidArgument) ' if axis > 0 else ''}fc: num_flatten_dims must be in [1, {len(shape) - 1}], got {num_flatten_dims}")
         inner = shape[axis:]
         if not known(*inner):
             raise ValueError(f"fc: the axes from {axis} on must have known sizes, got shape {shape}")
@@ -155,6 +155,8 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
     """Batch normalization; the running statistics are persistable variables that every training run moves."""
     owner = _owner("batch_norm", name)
     shape = _need_variable(input, "batch_norm").shape
+    if epsilon < 0:
+        raise ValueError(f"(InvalidArgument) batch_norm: epsilon must be 0 or more, got {epsilon}")
     size = [shape[1 if data_layout == "NCHW" else -1]]
     dtype = "float32" if input.dtype == _core.float16 else input.dtype
     scale = make_parameter(owner, param_attr, size, dtype, default_initializer=Constant(1.0))
@@ -220,7 +222,7 @@ def prelu(x, mode, param_attr=None, data_format="NCHW", name=None):
     return _core.prelu(x, alpha, "NHWC" if last else "NCHW", mode)
 
 
-@asks("x:Tensor,array y:Tensor,array")
+@asks("x:Tensor,array y.shape y:Tensor,array")
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
     """x · W_i · y for each of `size` matrices W_i, plus a bias."""
     owner = _owner("bilinear_tensor_product", name)
@@ -258,6 +260,10 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     """weight over its largest singular value, as power_iters steps of power iteration find it."""
     owner = _owner("spectral_norm", name)
     shape = _need_variable(weight, "spectral_norm", "weight").shape
+    if len(shape) < 2:
+        raise ValueError(f"(InvalidArgument) spectral_norm: weight must have 2 dims or more, got shape {shape}")
+    if dim not in (0, 1):
+        raise ValueError(f"spectral_norm: dim must be 0 or 1, got {dim}")
     rows = shape[dim]
     vectors = []
     for size in (rows, math.prod(shape) // rows):

@@ -17,6 +17,8 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW
     """Normalizes each feature by three parameters, which gather how many rows there were (batch_size, 1e4 at first), their
     sum (0) and their sum of squares (1e4): param_attr may be a dict of these first values. Their gradients are what a batch
     adds to them."""
+    if not isinstance(summary_decay_rate, (int, float)):
+        raise TypeError(f"data_norm: summary_decay_rate must be a number, got {type(summary_decay_rate).__name__}")
     owner = "dn" if name is None else name
     if len(input.shape) != 2 or slot_dim > 0:
         raise ValueError(f"data_norm: input must be [N, features] and slot_dim -1, got shape {input.shape} and {slot_dim}")

@@ -1,6 +1,7 @@
 """Operators on LoD sequences: rows of several sequences, concatenated in one tensor. Their offsets are variables of
 their own, one a level, fed with the tensor; the functions here read those of inputs and create those of results."""
 from ... import _core
+from ..._asks import asks
 from ..._errors import need_attribute
 from ...framework import mode, unique_name
 from ...framework.parameter import make_parameter
@@ -42,6 +43,7 @@ def _with(out, *levels):
     return out
 
 
+@asks("filter_size:-Tensor!ValueError filter_size<? num_filters<? padding_start&int,None filter_stride>0!OutOfRange")
 def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
                   param_attr=None, act=None, name=None):
     """A convolution over the steps of each sequence: every step with those round it (zero beyond the ends)."""
@@ -58,6 +60,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
     return out if act is None else getattr(F, act)(out)
 
 
+@asks("use_cudnn&bool")
 def sequence_softmax(input, use_cudnn=False, name=None):
     """The softmax of each sequence of numbers."""
     return _core.sequence_softmax(input, offsets_of(input, "sequence_softmax", dtypes=_REAL))
@@ -102,6 +105,7 @@ def sequence_slice(input, offset, length, name=None):
     return _with(*_core.sequence_slice(input, offset, length, offsets))
 
 
+@asks("ref_level&int")
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Sequence i of x (or row i, if x has no sequences) as often as sequence i of level ref_level of y has parts."""
     _variable(x, "sequence_expand", "x")
@@ -120,6 +124,7 @@ def sequence_expand_as(x, y, name=None):
     return _with(_core.sequence_expand_as(x, y, offsets), offsets)
 
 
+@asks("maxlen&int,None")
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """(padded, lengths): the sequences as rows of one tensor, pad_value behind their ends up to the longest or maxlen."""
     _variable(x, "sequence_pad", "x")
@@ -147,6 +152,7 @@ def sequence_scatter(input, index, updates, name=None):
     return _core.sequence_scatter(input, index, updates, offsets)
 
 
+@asks("win_size&int pad_value&int")
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     """Each element with those behind it in its sequence, win_size in all; pad_value beyond the end."""
     offsets = offsets_of(input, "sequence_enumerate", dtypes=("int32", "int64"))
