@@ -30,8 +30,10 @@ def test_decode_jpeg(picture, mode, kind):
 def test_decode_jpeg_refuses(picture):
     with pytest.raises(ValueError, match="decode_jpeg: mode must be"):
         ops.decode_jpeg(ops.read_file(str(picture)), mode="cmyk")
-    with pytest.raises(ValueError, match="decode_jpeg: x must be uint8 of one dim"):
+    with pytest.raises(RuntimeError, match="decode_jpeg: x must be of dtype uint8"):
         ops.decode_jpeg(paddle.zeros([3]))
+    with pytest.raises(ValueError, match="decode_jpeg: x must be uint8 of one dim"):
+        ops.decode_jpeg(paddle.zeros([3, 2], "uint8"))
     with pytest.raises(FileNotFoundError):
         ops.read_file("/nowhere/a.jpg")
 

@@ -4,6 +4,7 @@ import contextlib
 import warnings
 
 from .. import _core
+from .._errors import compared
 
 _LEVELS = {"O0": 0, "OD": 1, "O1": 1, "O2": 2}
 _on_cpu = {"float16": False, "bfloat16": True}
@@ -144,6 +145,7 @@ def amp_decorate(models, optimizers=None, level='O1', dtype='float16', master_we
     """For O2: casts the models to dtype, apart from norms and excluded_layers; their optimizers keep float32
     masters unless master_weight is False. O1 changes nothing."""
     if level not in ('O1', 'O2'):
+        compared(level)
         raise ValueError(f"decorate: level must be 'O1' or 'O2', got {level!r}")
     if dtype not in _on_cpu:
         raise ValueError(f"decorate: dtype must be 'float16' or 'bfloat16', got {dtype!r}")

@@ -13,7 +13,9 @@ def _first_rank():
 
 
 class Callback:
-    """Base of callbacks: every hook does nothing. params: batch_size, epochs, steps, verbose, metrics."""
+    """Base of callbacks: every hook does nothing. params: batch_size, epochs, steps, verbose, metrics.
+
+    As in Paddle, ProgBarLogger, ModelCheckpoint and VisualDL have neither model nor params before a Model sets them."""
 
     def __init__(self):
         self.model = None
@@ -168,7 +170,6 @@ class ProgBarLogger(Callback):
     """Prints loss and metrics every log_freq steps. verbose 0: nothing, 1: a bar, 2: lines, 3: lines and times."""
 
     def __init__(self, log_freq=1, verbose=2):
-        super().__init__()
         self.log_freq = log_freq
         self.verbose = verbose
         self.epochs = None
@@ -178,9 +179,9 @@ class ProgBarLogger(Callback):
         return self.verbose and _first_rank()
 
     def _batch_end(self, phase, logs):
-        phase.batch_end(logs or {})
+        phase.batch_end(logs)
         if self._is_print() and phase.step % self.log_freq == 0 and (phase.steps is None or phase.step < phase.steps):
-            phase.show(logs or {})
+            phase.show(logs)
         phase.began = time.time()
 
     def on_train_begin(self, logs=None):
@@ -198,6 +199,7 @@ class ProgBarLogger(Callback):
         self._train.batch_begin()
 
     def on_train_batch_end(self, step, logs=None):
+        logs = logs or {}
         self._batch_end(self._train, logs)
 
     def on_epoch_end(self, epoch, logs=None):
@@ -205,7 +207,7 @@ class ProgBarLogger(Callback):
             self._train.show(logs or {})
 
     def on_eval_begin(self, logs=None):
-        logs = logs or {}
+        logs = {} if logs is None else logs
         self._eval = _Phase(logs.get("steps"), logs.get("metrics", []), self.verbose)
         if self._is_print():
             print("Eval begin...")
@@ -214,6 +216,7 @@ class ProgBarLogger(Callback):
         self._eval.batch_begin()
 
     def on_eval_batch_end(self, step, logs=None):
+        logs = logs or {}
         self._batch_end(self._eval, logs)
 
     def on_eval_end(self, logs=None):
@@ -222,7 +225,7 @@ class ProgBarLogger(Callback):
             print(f"Eval samples: {self._eval.samples}")
 
     def on_predict_begin(self, logs=None):
-        logs = logs or {}
+        logs = {} if logs is None else logs
         self._test = _Phase(logs.get("steps"), logs.get("metrics", []), self.verbose)
         if self._is_print():
             print("Predict begin...")
@@ -231,6 +234,7 @@ class ProgBarLogger(Callback):
         self._test.batch_begin()
 
     def on_predict_batch_end(self, step, logs=None):
+        logs = logs or {}
         self._batch_end(self._test, logs)
 
     def on_predict_end(self, logs=None):
@@ -244,7 +248,6 @@ class ModelCheckpoint(Callback):
     """Saves the model to save_dir/<epoch> every save_freq epochs, and at the end to save_dir/final."""
 
     def __init__(self, save_freq=1, save_dir=None):
-        super().__init__()
         self.save_freq = save_freq
         self.save_dir = save_dir
 
@@ -409,19 +412,20 @@ def _package(name, callback):
 
 
 class _Recorder(Callback):
-    """Base of the callbacks that record scalars elsewhere: subclasses have _record(mode, step, scalars), _close()."""
+    """Base of the callbacks that record scalars elsewhere: subclasses have _open(), _record(mode, step, scalars), _close()."""
 
     def on_train_begin(self, logs=None):
         self.train_metrics, self._in_fit, self._train_step, self._epoch = self.params["metrics"], True, 0, 0
 
     def on_epoch_begin(self, epoch=None, logs=None):
-        self._epoch = epoch
+        self.steps, self._epoch = self.params["steps"], epoch
 
-    def _update(self, mode, metrics, step, logs):
+    def _update(self, mode, step, logs):
         if not _first_rank():
             return
+        self._open()
         scalars = {}
-        for name in metrics:
+        for name in getattr(self, f"{mode}_metrics"):
             value = (logs or {}).get(name)
             value = value[0] if isinstance(value, (list, tuple)) else value
             if isinstance(value, numbers.Number):
@@ -430,13 +434,13 @@ class _Recorder(Callback):
 
     def on_train_batch_end(self, step, logs=None):
         self._train_step += 1
-        self._update("train", self.train_metrics, self._train_step, logs)
+        self._update("train", self._train_step, logs)
 
     def on_eval_begin(self, logs=None):
         self.eval_metrics = (logs or {}).get("metrics", [])
 
     def on_eval_end(self, logs=None):
-        self._update("eval", self.eval_metrics, getattr(self, "_epoch", 0), logs)
+        self._update("eval", getattr(self, "_epoch", 0), logs)
         if not getattr(self, "_in_fit", False):
             self._close()
 
@@ -448,13 +452,14 @@ class VisualDL(_Recorder):
     """Writes loss and metrics for VisualDL into log_dir. Needs the package visualdl."""
 
     def __init__(self, log_dir):
-        super().__init__()
         self.log_dir = log_dir
         self._writer = None
 
-    def _record(self, mode, step, scalars):
+    def _open(self):
         if self._writer is None:
             self._writer = _package("visualdl", "VisualDL").LogWriter(self.log_dir)
+
+    def _record(self, mode, step, scalars):
         for tag, value in scalars.items():
             self._writer.add_scalar(tag=tag, step=step, value=value)
 
@@ -489,6 +494,9 @@ class WandbCallback(_Recorder):
             self.run.define_metric("train/*", step_metric="train/step")
             self.run.define_metric("epoch")
             self.run.define_metric("eval/*", step_metric="epoch")
+
+    def _open(self):
+        """The run is there: the constructor opens it."""
 
     def _record(self, mode, step, scalars):
         self.run.log({"train/step" if mode == "train" else "epoch": step, **scalars})

@@ -22,7 +22,11 @@ def _list(value):
 
 
 def _tensor(value):
-    return value if isinstance(value, _core.Tensor) else _core.to_tensor(value)
+    if isinstance(value, _core.Tensor):
+        return value
+    if not isinstance(value, (list, tuple)) and not hasattr(value, "__array__"):
+        raise TypeError(f"Model: a batch must hold Tensors, arrays or lists, got {type(value).__name__}")
+    return _core.to_tensor(value)
 
 
 def _numpy(value):
@@ -70,11 +74,15 @@ class Model:
         self.network = network
         self.stop_training = False
         self._loss = self._optimizer = self._scaler = None
-        self._metrics = []
         self._inputs = self._specs(inputs, is_input=True)
         self._labels = self._specs(labels)
         self._shapes_known = inputs is not None
         self._amp_level, self._amp_lists, self._amp_scaler = "O0", {}, {}
+
+    def __getattr__(self, name):
+        if name == "_metrics":
+            raise AttributeError("Model: call prepare() before fit, evaluate and predict")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _specs(self, specs, is_input=False):
         names = [n for n in inspect.getfullargspec(self.network.forward).args if n != "self"]

@@ -2,6 +2,7 @@
 import types
 import warnings
 
+from .. import _core
 from .dy2static.runtime import calls
 from .dy2static.logging_utils import set_code_level, set_verbosity  # noqa: F401
 from .static_function import StaticFunction, Switch, made
@@ -82,21 +83,30 @@ def not_to_static(func=None):
     1.0
     """
     def mark(function):
-        setattr(function, calls.CONVERSION_OPTIONS, calls.ConversionOptions(not_convert=True))
+        try:
+            setattr(getattr(function, "__func__", function), calls.CONVERSION_OPTIONS,
+                    calls.ConversionOptions(not_convert=True))
+        except AttributeError:
+            warnings.warn(f"not_to_static: expected a function or a method, got {type(function).__name__}", stacklevel=3)
         return function
     return mark if func is None else mark(func)
 
 
 def ignore_module(modules):
     """Functions of these modules are called as they are, without being converted."""
-    calls.ignore(modules if isinstance(modules, (list, tuple)) else [modules])
+    calls.ignore([modules] if isinstance(modules, (types.ModuleType, str)) else modules)
 
 
 def enable_to_static(enable_to_static_bool):
     """False: converted functions run as they were written, until this is called with True."""
-    if not isinstance(enable_to_static_bool, bool):
-        raise TypeError(f"enable_to_static: expected True or False, got {enable_to_static_bool!r}")
-    Switch.on = enable_to_static_bool
+    _set_switch("enable_to_static", enable_to_static_bool)
+
+
+def _set_switch(who, on):
+    """As in Paddle, the kind is asked for while a program is built; eager code has what the value is worth."""
+    if _core.is_capturing() and not isinstance(on, bool):
+        raise TypeError(f"{who}: expected True or False, got {on!r}")
+    Switch.on = on
 
 
 class ProgramTranslator:
@@ -129,9 +139,7 @@ class ProgramTranslator:
 
     def enable(self, enable_to_static):
         """See paddle.jit.enable_to_static."""
-        if not isinstance(enable_to_static, bool):
-            raise TypeError(f"ProgramTranslator.enable: expected True or False, got {enable_to_static!r}")
-        Switch.on = enable_to_static
+        _set_switch("ProgramTranslator.enable", enable_to_static)
 
     @staticmethod
     def _static(function):

@@ -6,6 +6,7 @@ import types
 import warnings
 
 from .. import _core
+from .._asks import asks
 from ..framework.parameter import Parameter
 from ..static.input import InputSpec
 from .concrete import Concrete
@@ -167,6 +168,7 @@ def _info(program, layer):
     return found
 
 
+@asks("path:str")
 def save(layer, path, input_spec=None, **configs):
     """Saves a layer (forward, and methods converted by to_static) or a function as path.pdmodel, path.pdiparams and
     path.pdiparams.info: for jit.load, paddle.inference, and real Paddle.

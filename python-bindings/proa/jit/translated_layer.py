@@ -3,6 +3,7 @@ import os
 import types
 
 from .. import _core
+from .._asks import asks
 from ..framework.parameter import Parameter
 from ..nn.layer.layers import Layer
 from ..static.input import InputSpec
@@ -174,6 +175,7 @@ def _info(prefix):
     return found
 
 
+@asks("path:str")
 def load(path, **configs):
     """Loads what jit.save (or static.save_inference_model) saved, here or in real Paddle, as a TranslatedLayer, to the
     device that set_device chose."""

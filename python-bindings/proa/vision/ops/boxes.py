@@ -1,5 +1,6 @@
 """Boxes: prior boxes, offsets from them, and non-maximum suppression."""
 from ... import _core
+from ..._asks import asks
 
 
 def _best(scores):
@@ -28,6 +29,7 @@ def nms(boxes, iou_threshold=0.3, scores=None, category_idxs=None, categories=No
     return kept if top_k is None else kept[:top_k]
 
 
+@asks("steps:list,tuple!ValueError")
 def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=(1.0,), variance=(0.1, 0.1, 0.2, 0.2), flip=False,
               clip=False, steps=(0.0, 0.0), offset=0.5, min_max_aspect_ratios_order=False, name=None):
     """SSD's prior boxes round the cells of input [N, C, H, W] as parts of image, and their variances: both [H, W, P, 4]."""
@@ -45,5 +47,7 @@ def box_coder(prior_box, prior_box_var, target_box, code_type="encode_center_siz
     tensor = isinstance(prior_box_var, _core.Tensor)
     if not tensor and not isinstance(prior_box_var, (list, tuple)):
         raise TypeError(f"box_coder: prior_box_var must be a tensor or a list, got {type(prior_box_var).__name__}")
+    if not tensor and len(prior_box_var) != 4:
+        raise AssertionError(f"box_coder: prior_box_var as a list must have 4 numbers, got {len(prior_box_var)}")
     numbers = [] if tensor else [float(v) for v in prior_box_var]
     return _core.box_coder(prior_box, prior_box_var if tensor else None, target_box, code_type, box_normalized, axis, numbers)

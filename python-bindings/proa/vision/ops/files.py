@@ -15,7 +15,7 @@ def read_file(filename, name=None):
         return _core.to_tensor(np.frombuffer(f.read(), "uint8").copy())
 
 
-@asks("eager:x:Tensor!InvalidArgument eager:mode:str!InvalidArgument")
+@asks("eager:x:Tensor!InvalidArgument eager:mode:str!InvalidArgument eager:x.dtype=u1!NotFound")
 def decode_jpeg(x, mode="unchanged", name=None):
     """uint8 [channels, height, width] of the JPEG in the bytes x; mode 'unchanged', 'gray' or 'rgb'."""
     import io

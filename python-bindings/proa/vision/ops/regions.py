@@ -1,6 +1,7 @@
 """Regions of interest: RoIAlign (He et al., 2017) by bilinear samples, RoIPool (Girshick, 2015) by maxima, and PSRoIPool (Dai et
 al., 2016), whose cells have channels of their own."""
 from ... import _core
+from ..._asks import asks
 from ...framework.dims import known
 from ...nn import Layer
 
@@ -17,6 +18,7 @@ def _check(who, boxes_num):
         raise AssertionError(f"{who}: boxes_num must be given: how many of the boxes belong to each image")
 
 
+@asks("eager:boxes_num#1!InvalidArgument")
 def roi_align(x, boxes, boxes_num, output_size, spatial_scale=1.0, sampling_ratio=-1, aligned=True, name=None):
     """[boxes, channels, *output_size]: each cell of a box is the mean of its samples, sampling_ratio² of them, or as many
     as pixels."""

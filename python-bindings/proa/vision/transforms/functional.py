@@ -23,6 +23,14 @@ def _kind(img, who):
     raise TypeError(f"{who}: img must be a PIL image, a tensor or an array of rank 2 or 3, got {type(img).__name__}")
 
 
+def _kind_of_image(img, who):
+    """_kind, of an image whose height and width are read; RuntimeError for a tensor of another rank than 3 or 4."""
+    kind = _kind(img, who)
+    if kind == "tensor" and img.ndim not in (3, 4):
+        raise RuntimeError(f"{who}: an image as a tensor must be [channels, height, width], got shape {img.shape}")
+    return kind
+
+
 def _is_tensor_image(img):
     return isinstance(img, _core.Tensor)
 
@@ -47,10 +55,10 @@ def _size(img, who="image"):
 def to_tensor(pic, data_format="CHW"):
     """A tensor of the image: uint8 becomes float32 in [0, 1], other dtypes stay."""
     kind = _kind(pic, "to_tensor")
+    if kind == "tensor":
+        return pic if data_format.lower() == "chw" else pic.transpose([1, 2, 0])
     if data_format not in ("CHW", "HWC"):
         raise ValueError(f"to_tensor: data_format must be 'CHW' or 'HWC', got {data_format!r}")
-    if kind == "tensor":
-        return pic if data_format == "CHW" else pic.transpose([1, 2, 0])
     import numpy as np
     if kind == "pil":
         dtype = {"I": np.int32, "I;16": np.int16, "F": np.float32}.get(pic.mode, np.uint8)
@@ -83,7 +91,7 @@ def _target(img, size, who):
 
 def resize(img, size, interpolation="bilinear"):
     """The image at size (height, width); an int is the length of the shorter side."""
-    kind, target = _kind(img, "resize"), _target(img, size, "resize")
+    kind, target = _kind_of_image(img, "resize"), _target(img, size, "resize")
     if target is None:
         return img
     if kind == "pil":
@@ -100,7 +108,7 @@ def resize(img, size, interpolation="bilinear"):
 def pad(img, padding, fill=0, padding_mode="constant"):
     """The image with a border; padding is an int, (left/right, top/bottom) or (left, top, right, bottom);
     padding_mode 'constant' (of value fill), 'edge', 'reflect' or 'symmetric'."""
-    kind = _kind(img, "pad")
+    kind = _kind_of_image(img, "pad")
     if not isinstance(padding, (numbers.Number, list, tuple)):
         raise TypeError(f"pad: padding must be an int or a sequence, got {type(padding).__name__}")
     sides = (padding,) * 4 if isinstance(padding, numbers.Number) else tuple(padding)
@@ -145,7 +153,7 @@ def _as_pil(values, like):
 
 def crop(img, top, left, height, width):
     """The part of the image that begins at (top, left)."""
-    kind = _kind(img, "crop")
+    kind = _kind_of_image(img, "crop")
     if kind == "pil":
         return img.crop((left, top, left + width, top + height))
     if kind == "tensor":
@@ -164,7 +172,7 @@ def center_crop(img, output_size):
 
 def hflip(img):
     """The image with left and right swapped."""
-    kind = _kind(img, "hflip")
+    kind = _kind_of_image(img, "hflip")
     if kind == "pil":
         return img.transpose(0)
     return img.flip(axis=[-1]) if kind == "tensor" else img[:, ::-1].copy()
@@ -172,7 +180,7 @@ def hflip(img):
 
 def vflip(img):
     """The image upside down."""
-    kind = _kind(img, "vflip")
+    kind = _kind_of_image(img, "vflip")
     if kind == "pil":
         return img.transpose(1)
     return img.flip(axis=[-2]) if kind == "tensor" else img[::-1].copy()
@@ -203,7 +211,7 @@ def _non_negative(factor, who):
 
 def adjust_brightness(img, brightness_factor):
     """Brighter (factor > 1) or darker; 0 is black."""
-    kind = _kind(img, "adjust_brightness")
+    kind = _kind_of_image(img, "adjust_brightness")
     if kind == "pil":
         return _enhanced(img, "Brightness", brightness_factor)
     if kind == "array":
@@ -214,7 +222,7 @@ def adjust_brightness(img, brightness_factor):
 
 def adjust_contrast(img, contrast_factor):
     """More contrast (factor > 1) or less; 0 is grey."""
-    kind = _kind(img, "adjust_contrast")
+    kind = _kind_of_image(img, "adjust_contrast")
     if kind == "pil":
         return _enhanced(img, "Contrast", contrast_factor)
     if kind == "array":
@@ -227,7 +235,7 @@ def adjust_contrast(img, contrast_factor):
 def adjust_saturation(img, saturation_factor):
     """More color (factor > 1) or less; 0 is black and white. An array's factor is the range of a random one,
     as Paddle's cv2 backend has it."""
-    kind = _kind(img, "adjust_saturation")
+    kind = _kind_of_image(img, "adjust_saturation")
     if kind == "pil":
         return _enhanced(img, "Color", saturation_factor)
     if kind == "array":
@@ -243,7 +251,7 @@ def adjust_saturation(img, saturation_factor):
 
 def adjust_hue(img, hue_factor):
     """Colors turned by hue_factor of the circle, in [-0.5, 0.5]."""
-    kind = _kind(img, "adjust_hue")
+    kind = _kind_of_image(img, "adjust_hue")
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"adjust_hue: hue_factor must lie in [-0.5, 0.5], got {hue_factor}")
     import numpy as np
@@ -292,7 +300,7 @@ def _rgb(h, s, v):
 
 def to_grayscale(img, num_output_channels=1):
     """The image without colors, in 1 or 3 equal channels."""
-    kind = _kind(img, "to_grayscale")
+    kind = _kind_of_image(img, "to_grayscale")
     if num_output_channels not in (1, 3):
         raise ValueError(f"to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
     import numpy as np
@@ -353,7 +361,7 @@ def normalize(img, mean, std, data_format="CHW", to_rgb=False):
 
 def erase(img, i, j, h, w, v, inplace=False):
     """The image with v in the rectangle of h × w that begins at (i, j)."""
-    kind = _kind(img, "erase")
+    kind = _kind_of_image(img, "erase")
     if kind == "pil":
         import numpy as np
         values = np.array(img)

@@ -2,8 +2,10 @@
 import math
 import numbers
 import random
+from collections.abc import Iterable, Sequence
 
 from . import functional as F
+from ..._asks import asks
 
 __all__ = ["BaseTransform", "Compose", "Resize", "RandomResizedCrop", "CenterCrop", "RandomHorizontalFlip",
            "RandomVerticalFlip", "Transpose", "Normalize", "BrightnessTransform", "SaturationTransform",
@@ -28,9 +30,9 @@ def _span(value, name, center=1, bound=(0, float("inf")), clip=True):
             raise ValueError(f"{name}: a single number must not be negative, got {value}")
         low = center - value
         value = [max(low, 0) if clip else low, center + value]
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
+    elif not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"{name}: value must be a number or a pair, got {value!r}")
-    if not bound[0] <= value[0] <= value[1] <= bound[1]:
+    elif not bound[0] <= value[0] <= value[1] <= bound[1]:
         raise ValueError(f"{name}: values must lie in {bound}, got {value!r}")
     return None if value[0] == value[1] == center else value
 
@@ -56,7 +58,7 @@ class BaseTransform:
     def __init__(self, keys=None):
         if keys is None:
             keys = ("image",)
-        elif not isinstance(keys, (list, tuple)):
+        elif not isinstance(keys, Sequence):
             raise ValueError(f"{type(self).__name__}: keys must be a sequence, got {keys!r}")
         for key in keys:
             if self._get_apply(key) is None:
@@ -104,8 +106,8 @@ class Resize(BaseTransform):
 
     def __init__(self, size, interpolation="bilinear", keys=None):
         super().__init__(keys)
-        if not isinstance(size, int) and len(size) != 2:
-            raise ValueError(f"Resize: size must be an int or a pair, got {size!r}")
+        if not isinstance(size, int) and not (isinstance(size, Iterable) and len(size) == 2):
+            raise AssertionError(f"Resize: size must be an int or a pair, got {size!r}")
         self.size = size
         self.interpolation = interpolation
 
@@ -119,7 +121,7 @@ class RandomResizedCrop(BaseTransform):
     def __init__(self, size, scale=(0.08, 1.0), ratio=(3.0 / 4, 4.0 / 3), interpolation="bilinear", keys=None):
         super().__init__(keys)
         if scale[0] > scale[1] or ratio[0] > ratio[1]:
-            raise ValueError(f"RandomResizedCrop: scale and ratio must be (least, most), got {scale}, {ratio}")
+            raise AssertionError(f"RandomResizedCrop: scale and ratio must be (least, most), got {scale}, {ratio}")
         self.size = _pair(size)
         self.scale = scale
         self.ratio = ratio
@@ -237,6 +239,7 @@ class BrightnessTransform(_Factor):
 class ContrastTransform(_Factor):
     """Random contrast."""
     _adjust = staticmethod(F.adjust_contrast)
+    __init__ = asks("value<?")(_Factor.__init__)
 
 
 class SaturationTransform(_Factor):
@@ -309,6 +312,12 @@ class Pad(BaseTransform):
     """functional.pad."""
 
     def __init__(self, padding, fill=0, padding_mode="constant", keys=None):
+        if not isinstance(padding, (numbers.Number, list, tuple)):
+            raise AssertionError(f"Pad: padding must be an int, a list or a tuple, got {type(padding).__name__}")
+        if not isinstance(fill, (numbers.Number, str, list, tuple)):
+            raise AssertionError(f"Pad: fill must be a number, a name, a list or a tuple, got {type(fill).__name__}")
+        if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+            raise AssertionError(f"Pad: padding_mode must be constant, edge, reflect or symmetric, got {padding_mode!r}")
         super().__init__(keys)
         if isinstance(padding, (list, tuple)) and len(padding) not in (2, 4):
             raise ValueError(f"Pad: padding must have 2 or 4 elements, got {len(padding)}")

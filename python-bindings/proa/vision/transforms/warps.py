@@ -2,6 +2,7 @@
 import math
 import numbers
 import random
+from collections.abc import Sequence
 
 from ... import _core
 from .functional import _kind, _size, erase
@@ -20,8 +21,8 @@ def _angles(value, name, sizes=(2,)):
 
 
 def _sequence(value, name, sizes=(2,)):
-    if not isinstance(value, (list, tuple)):
-        raise TypeError(f"RandomAffine: {name} must be a list or tuple, got {type(value).__name__}")
+    if not isinstance(value, Sequence):
+        raise TypeError(f"RandomAffine: {name} must be a sequence, got {type(value).__name__}")
     if len(value) not in sizes:
         raise ValueError(f"RandomAffine: {name} must have {' or '.join(map(str, sizes))} numbers, got {value!r}")
     return value
@@ -78,6 +79,8 @@ class RandomPerspective(BaseTransform):
         if interpolation not in ("nearest", "bilinear", "bicubic"):
             raise AssertionError(f"RandomPerspective: interpolation must be nearest, bilinear or bicubic, "
                                  f"got {interpolation!r}")
+        if not isinstance(fill, (numbers.Number, str, list, tuple)):
+            raise AssertionError(f"RandomPerspective: fill must be a number, a name, a list or a tuple, got {type(fill).__name__}")
         self.prob, self.distortion_scale, self.interpolation, self.fill = prob, distortion_scale, interpolation, fill
 
     def get_params(self, width, height, distortion_scale):

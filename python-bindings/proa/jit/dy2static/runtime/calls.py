@@ -24,7 +24,9 @@ _warned = set()
 def ignore(modules):
     """Functions of these modules are called as they are."""
     for module in modules:
-        _SKIPPED.add(module if isinstance(module, str) else module.__name__)
+        name = module if isinstance(module, str) else getattr(module, "__name__", None)
+        if name:
+            _SKIPPED.add(name)
 
 
 # ---- builtins -----------------------------------------------------------------------------
