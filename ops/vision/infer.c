@@ -228,8 +228,10 @@ static proa_status maxout_shape(const char *who, const proa_tensor *x, int64_t g
                                 proa_meta *m)
 {
     int at;
+    if (x->ndim != 4)
+        return OP_FAIL(who, INVALID_ARGUMENT, "x", "is %s; expected 4 axes", proa__tensor_text(x));
     PROA_TRY(proa__axis(who, "axis", axis, x->ndim, &at));
-    if (x->ndim == 0 || groups < 1)
+    if (groups < 1)
         return OP_FAIL(who, INVALID_ARGUMENT, "groups", "is %lld for x %s; expected 1 or more",
                        (long long)groups, proa__tensor_text(x));
     *m = proa_meta_of(x);

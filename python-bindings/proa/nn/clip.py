@@ -42,7 +42,7 @@ class ClipGradByValue(ClipGradBase):
     def __init__(self, max, min=None):
         if min is None:
             if not max > 0:
-                raise ValueError(f"ClipGradByValue: max must be positive when min is not given, got {max}")
+                raise AssertionError(f"ClipGradByValue: max must be positive when min is not given, got {max}")
             min = -max
         self.max, self.min = float(max), float(min)
 
@@ -71,7 +71,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
 
     def __init__(self, clip_norm, group_name="default_group", auto_skip_clip=False):
         if not isinstance(auto_skip_clip, bool):
-            raise TypeError(f"ClipGradByGlobalNorm: auto_skip_clip must be a bool, got {auto_skip_clip!r}")
+            raise AssertionError(f"ClipGradByGlobalNorm: auto_skip_clip must be a bool, got {auto_skip_clip!r}")
         self.clip_norm, self.group_name, self.auto_skip_clip = float(clip_norm), group_name, auto_skip_clip
 
     def __str__(self):

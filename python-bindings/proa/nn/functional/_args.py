@@ -5,6 +5,7 @@ Every form that Paddle takes is turned into the one that the ops take; nothing h
 from operator import index
 
 from ... import _core
+from ..._errors import compared
 
 _LAST = ({}, {"NCL": False, "NLC": True}, {"NCHW": False, "NHWC": True}, {"NCDHW": False, "NDHWC": True})
 
@@ -23,21 +24,27 @@ def ints(value, n, who, what):
     if type(value) is int:
         return [value] * n
     try:
-        values = [index(value)] * n
+        values = [value] * n if _is_one(value) else list(value)
+        if len(values) != n:
+            raise TypeError
+        if not all(_is_one(v) for v in values if isinstance(v, _core.Tensor)):
+            raise AssertionError(f"{who}: {what} must be an int or {n} ints, got a Tensor")
+        return [index(v) for v in values]
     except TypeError:
-        try:
-            values = [index(v) for v in value]
-        except TypeError:
-            raise ValueError(f"{who}: {what} must be an int or {n} ints, got {value!r}") from None
-    if len(values) != n:
-        raise ValueError(f"{who}: {what} must be an int or {n} ints, got {value!r}")
-    return values
+        raise ValueError(f"{who}: {what} must be an int or {n} ints, got {value!r}") from None
 
 
-def padding(value, n, last, who):
-    """(numbers, algorithm) of a padding: an int, n or 2n ints, pairs for every axis, 'SAME' or 'VALID'."""
+def _is_one(value):
+    if isinstance(value, _core.Tensor):
+        return not value.is_symbolic and value.size == 1
+    return hasattr(value, "__index__")
+
+
+def padding(value, n, last, who, lead=""):
+    """(numbers, algorithm) of a padding: an int, n or 2n ints, pairs for every axis, 'SAME' or 'VALID'. lead: of the text of
+    the error for negative numbers."""
     if type(value) is int:
-        return _counted([value] * n, value, who), "EXPLICIT"
+        return _counted([value] * n, value, who, lead), "EXPLICIT"
     if isinstance(value, str):
         algorithm = value.upper()
         if algorithm not in ("SAME", "VALID"):
@@ -56,19 +63,20 @@ def padding(value, n, last, who):
         values = ints(values, len(values), who, "padding")
         if len(values) == 2 * n and values[::2] == values[1::2]:
             values = values[::2]
-        return _counted(values, value, who), "EXPLICIT"
-    return _counted(ints(value, n, who, "padding"), value, who), "EXPLICIT"
+        return _counted(values, value, who, lead), "EXPLICIT"
+    return _counted(ints(value, n, who, "padding"), value, who, lead), "EXPLICIT"
 
 
-def _counted(values, given, who):
+def _counted(values, given, who, lead):
     if min(values) < 0:
-        raise ValueError(f"{who}: padding must not be negative, got {given!r}")
+        raise ValueError(f"{lead}{who}: padding must not be negative, got {given!r}")
     return values
 
 
 def reduction_of(reduction, who):
     """reduction itself if it is one; ValueError if not."""
     if reduction not in ("mean", "sum", "none"):
+        compared(reduction)
         raise ValueError(f"{who}: reduction must be 'sum', 'mean' or 'none', got {reduction!r}")
     return reduction
 

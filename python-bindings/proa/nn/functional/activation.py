@@ -1,10 +1,12 @@
 """Activations that convert arguments first; activations that are a single op are generated from the op table."""
 from ... import _core
 from ..._asks import asks
+from ..._errors import of_kind
 from ...framework.dims import alike, differ, known
 from ...tensor._tools import need_tensor, overwrite
 
 
+@asks("eager:x.dtype=f4,f8!NotFound")
 def prelu(x, weight, data_format="NCHW", name=None):
     """x where positive, else weight * x; weight has one value, or one a channel.
 
@@ -68,14 +70,18 @@ def glu(x, axis=-1, name=None):
     """
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"glu: axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
+    if _core.is_capturing() and known(x.shape[axis]) and x.shape[axis] % 2:
+        raise AssertionError(f"glu: x must have an even length along axis {axis}, got shape {x.shape}")
     a, b = _core.split(x, (), 2, axis)
     return a * _core.sigmoid(b)
 
 
 @asks("eager:x:Tensor!InvalidArgument eager:temperature:number,bool!InvalidArgument eager:hard:bool!InvalidArgument "
-      "static:x:Tensor")
+      "static:x:Tensor temperature&float,int")
 def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, name=None):
     """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft sample."""
+    if type(hard).__name__ not in ("bool", "bool_"):  # NumPy's, too
+        raise of_kind(f"gumbel_softmax: hard must be a bool, got {type(hard).__name__}")
     wide = x.dtype if x.dtype == _core.float64 else _core.float32  # in a half type u would round to 1, whose noise is infinite
     noise = -_core.log(-_core.log(_core.uniform(x.shape, wide, 1e-5, 1.0)))
     soft = _core.softmax((x + (noise if x.dtype == wide else _core.cast(noise, x.dtype))) / temperature, axis)

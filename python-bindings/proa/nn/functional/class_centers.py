@@ -72,6 +72,7 @@ def _with_margins(cosines, margin1, margin2, margin3):
     return _core.cos(_core.acos(cosines) * margin1 + margin2) - margin3
 
 
+@asks("static:num_classes:number,Tensor static:num_samples:-Tensor!ValueError")
 def class_center_sample(label, num_classes, num_samples, group=None):
     """(label renumbered among the sampled classes, the sampled classes): all classes that label [N] names in rising order
     and, as far as these are fewer than num_samples, others drawn without replacement. With a group of several ranks num_classes counts this rank's

@@ -8,6 +8,7 @@ from ._args import ints
 
 # ---- dropout -----------------------------------------------------------------------------------------------------
 
+@asks("mode=downscale_in_infer|upscale_in_train")
 def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=None):
     """Zeros with probability p in training; axis: one draw for all positions that differ in other axes only.
 
@@ -45,11 +46,13 @@ def _channels(who, x, ndim, formats, data_format):
     return (0, 1) if data_format == formats[0] else (0, ndim - 1)
 
 
+@asks("data_format=NCHW|NHWC")
 def dropout2d(x, p=0.5, training=True, data_format="NCHW", name=None):
     """Dropout of whole channels of images."""
     return dropout(x, p, _channels("dropout2d", x, 4, ("NCHW", "NHWC"), data_format), training)
 
 
+@asks("data_format=NCDHW|NDHWC")
 def dropout3d(x, p=0.5, training=True, data_format="NCDHW", name=None):
     """Dropout of whole channels of volumes."""
     return dropout(x, p, _channels("dropout3d", x, 5, ("NCDHW", "NDHWC"), data_format), training)
@@ -122,6 +125,7 @@ _SAMPLE_FORMATS = {3: {"NCW": "NCL", "NWC": "NLC"}, 4: {"NCHW": "NCHW", "NHWC": 
                    5: {"NCDHW": "NCDHW", "NDHWC": "NDHWC"}}
 
 
+@asks("data_format.upper")
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, align_mode=0,
                 data_format="NCHW", name=None):
     """x resampled to `size`, or to its size times scale_factor, on the spatial axes.
@@ -272,7 +276,7 @@ def linear(x, weight, bias=None, name=None):
 
 @asks("eager:x1:Tensor!InvalidArgument eager:x2:Tensor!InvalidArgument eager:weight:Tensor!InvalidArgument "
       "eager:bias:Tensor,None!InvalidArgument static:x1:Tensor static:x2:Tensor static:weight:Tensor static:bias:Tensor,None "
-      "x2#2!InvalidArgument weight#3!InvalidArgument")
+      "eager:bias.dtype=f4,f8!NotFound x2#2!InvalidArgument weight#3!InvalidArgument")
 def bilinear(x1, x2, weight, bias=None, name=None):
     """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
     k, i, j = weight.shape
@@ -281,7 +285,7 @@ def bilinear(x1, x2, weight, bias=None, name=None):
     return out if bias is None else out + bias
 
 
-@asks("label~bf,f2,f4,f8")
+@asks("static:epsilon:-Tensor!ValueError label~bf,f2,f4,f8")
 def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):
     """(1 - epsilon) * label + epsilon * prior_dist (the uniform one if not given)."""
     if not 0.0 <= epsilon <= 1.0:

@@ -1,5 +1,6 @@
 """Convolutions of 1, 2 and 3 spatial axes and their transposes: argument forms, then one op."""
 from ... import _core
+from ..._asks import asks
 from ..._errors import need_rank
 from ._args import channel_last, ints
 from ._args import padding as padding_of
@@ -26,6 +27,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data
     return _conv(_core.conv2d, "conv2d", 2, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
+@asks("data_format=NCDHW|NDHWC")
 def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCDHW", name=None):
     """Convolution of volumes: x [N, C, D, H, W] or [N, D, H, W, C], weight [out, C / groups, kd, kh, kw]."""
     return _conv(_core.conv3d, "conv3d", 3, x, weight, bias, stride, padding, dilation, groups, data_format)

@@ -1,6 +1,7 @@
 """sequence_mask, and gather_tree (paths of a beam search)."""
 from ... import _core
 from ..._asks import asks
+from ..._errors import of_kind
 
 
 @asks("eager:x:Tensor!InvalidArgument static:x:Tensor eager:maxlen:int,Tensor,None!InvalidArgument")
@@ -10,6 +11,8 @@ def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     >>> paddle.nn.functional.sequence_mask(paddle.to_tensor([1, 3]), maxlen=3).tolist()
     [[1, 0, 0], [1, 1, 1]]
     """
+    if isinstance(maxlen, complex):
+        raise of_kind(f"sequence_mask: maxlen must be an int, got {maxlen}")
     if x.dtype not in (_core.int32, _core.int64):
         x = _core.cast(_core.ceil(x.detach()), _core.int64)
     return _core.sequence_mask(x, -1 if maxlen is None else maxlen, dtype)

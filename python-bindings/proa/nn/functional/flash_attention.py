@@ -1,7 +1,9 @@
 """Scaled dot-product attention under the names of Paddle's flash_attention module."""
 from ... import _core
+from ..._asks import asks
 
 
+@asks("eager:attn_mask:Tensor,None!InvalidArgument query.shape query[3]")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, training=True,
                                  name=None):
     """softmax(query · key / sqrt(D) + attn_mask) · value, a head: query [B, Sq, H, D], key and value [B, Sk, H, D]."""

@@ -4,6 +4,7 @@ from ... import _core
 from ...framework.dims import known
 
 
+@asks("weight.shape eager:weight.dtype=f4,f8,bf!NotFound eager:weight#2!InvalidArgument eager:x.dtype=i4,i8!Unimplemented")
 def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     """Row weight[x] for every entry of x; rows at padding_idx are zeros without a gradient.
 
@@ -13,6 +14,8 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     rows = weight.shape[0]
+    if type(rows) is int and not rows:
+        raise ValueError(f"embedding: weight must have rows, got shape {weight.shape}")
     if padding_idx is None:
         return _core.embedding(x, weight, -1, sparse)
     if known(rows) and not -rows <= padding_idx < rows:
@@ -20,7 +23,7 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     return _core.embedding(x, weight, padding_idx if padding_idx >= 0 else padding_idx + rows.__index__(), sparse)
 
 
-@asks("eager:num_classes:number,bool,Tensor!InvalidArgument")
+@asks("eager:num_classes:number,bool,Tensor!InvalidArgument num_classes&int")
 def one_hot(x, num_classes, name=None):
     """A last axis of num_classes zeros with a one at the place that x names."""
     return _core.one_hot(x, int(num_classes))

@@ -32,6 +32,7 @@ def _narrow(logits, label):
     return missing == 1
 
 
+@asks("eager:label.dtype=bf,i4,i8,f4,f8,c8,c16!NotFound")
 def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean", soft_label=False, axis=-1,
                   use_softmax=True, label_smoothing=0.0, name=None):
     """Cross-entropy of softmax(input) (use_softmax=False: of probabilities) and classes or distributions.
@@ -148,7 +149,7 @@ def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None)
 
 
 @asks("reduction=sum|mean|none eager:logit.dtype logit~f4,f8 label~f4,f8 eager:weight:Tensor,None!InvalidArgument "
-      "static:weight:Tensor,None static:pos_weight:Tensor,None")
+      "static:weight:Tensor,None static:pos_weight:Tensor,None eager:label.dtype=f4,f8!NotFound")
 def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None, name=None):
     """Cross-entropy of sigmoid(logit) and labels in [0, 1]; pos_weight: the weight of positive examples."""
     for what, w in (("weight", weight), ("pos_weight", pos_weight)):
@@ -170,11 +171,13 @@ def mse_loss(input, label, reduction="mean", name=None):
     return reduced(_core.square(_core.subtract(input, label)), reduction, "mse_loss")
 
 
+@asks("reduction:-tuple")
 def l1_loss(input, label, reduction="mean", name=None):
     """The absolute difference."""
     return reduced(_core.abs(_core.subtract(input, label)), reduction, "l1_loss")
 
 
+@asks("eager:label.dtype=f4,f8!NotFound")
 def smooth_l1_loss(input, label, reduction="mean", delta=1.0, name=None):
     """Half the squared difference below delta, a straight line above it (Huber)."""
     return reduced(_core.huber_loss(input, label, delta)[0], reduction, "smooth_l1_loss")
@@ -187,7 +190,7 @@ def square_error_cost(input, label):
 
 
 @asks("eager:input:Tensor!InvalidArgument eager:label:Tensor!InvalidArgument input~f4 label~f4 "
-      "eager:epsilon:number,bool!InvalidArgument")
+      "eager:epsilon:number,bool!InvalidArgument static:epsilon:number eager:label.dtype=f4!NotFound")
 def log_loss(input, label, epsilon=0.0001, name=None):
     """Cross-entropy of probabilities, each moved epsilon away from 0. As in Paddle, label gets no gradient."""
     shape = need_tensor(input, "log_loss: input").shape
@@ -227,16 +230,17 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Cross-entropy of the similarities of anchors and positives (Sohn, 2016), with an L2 term."""
     if is_empty(anchor) or is_empty(positive):
         raise ValueError(f"npair_loss: anchor and positive must not be empty, got {anchor.shape}, {positive.shape}")
-    column, row = _core.reshape(labels, [-1, 1]), _core.reshape(labels, [1, -1])
+    rows = labels.shape[0] if known(labels.shape[0]) else -1
+    column, row = _core.reshape(labels, [rows, 1]), _core.reshape(labels, [1, rows])
     same = _core.cast(_core.equal(column, row), anchor.dtype)
     same = same / _core.sum(same, 1, keepdim=True)
     l2 = _core.mean(_core.sum(_core.square(anchor), 1)) + _core.mean(_core.sum(_core.square(positive), 1))
     logits = _core.matmul(anchor, positive, False, True)
-    rows = _core.softmax_with_cross_entropy(logits, same, True)[1]
-    return l2 * (0.25 * l2_reg) + _core.mean(_core.sum(same * rows, 0))
+    losses = _core.softmax_with_cross_entropy(logits, same, True)[1]
+    return l2 * (0.25 * l2_reg) + _core.mean(_core.sum(same * losses, 0))
 
 
-@asks("reduction=sum|mean|none static:normalizer:Tensor,None logit~f4,f8 label~f4,f8")
+@asks("reduction=sum|mean|none static:normalizer:Tensor,None logit~f4,f8 label~f4,f8 eager:label.dtype=f4,f8!NotFound")
 def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, reduction="sum", name=None):
     """Cross-entropy of sigmoid(logit) in which easy examples count less (Lin et al., 2017)."""
     reduction_of(reduction, "sigmoid_focal_loss")

@@ -23,6 +23,7 @@ def statistics_move(*statistics):
     changes.statistics_move(*statistics)
 
 
+@asks("eager:x.dtype=f4,f8!NotFound")
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, epsilon=1e-05,
                data_format="NCHW", use_global_stats=None, name=None):
     """Batch normalization; in training the running statistics move towards the batch's, in place."""
@@ -57,13 +58,17 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=
     return _core.layer_norm(x, weight, bias, epsilon, begin)[0]
 
 
+@asks("eager:x.dtype=f4,f8!NotFound")
 def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.9,
                   eps=1e-05, data_format="NCHW", name=None):
-    """Instance normalization: each channel of each example with statistics of its own (channels second)."""
+    """Instance normalization: each channel of each example with statistics of its own (channels second). As in Paddle,
+    programs read weight and bias only where both are given."""
+    if x.is_symbolic and not (isinstance(weight, _core.Tensor) and isinstance(bias, _core.Tensor)):
+        weight = bias = None
     return _core.instance_norm(x, weight, bias, eps)[0]
 
 
-@asks("static:x:Tensor")
+@asks("static:x:Tensor data_format=NCL|NLC|NCHW|NHWC|NCDHW|NDHWC static:size:int")
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW", name=None):
     """x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta."""
     if data_format not in _CHANNELS_LAST or data_format == "NC":

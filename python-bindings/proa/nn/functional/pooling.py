@@ -15,7 +15,7 @@ def windows(who, n, kernel_size, stride, padding, ceil_mode, data_format):
     stride = kernel if stride is None else ints(stride, n, who, "stride")
     if min(kernel) < 1 or min(stride) < 1:
         raise ValueError(f"(InvalidArgument) {who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
-    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who)
+    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who, "(InvalidArgument) ")
     if algorithm == "VALID" and ceil_mode:
         raise ValueError(f"{who}: ceil_mode must be False with padding 'VALID'")
     return kernel, stride, pads, algorithm
@@ -164,11 +164,14 @@ def adaptive_max_pool3d(x, output_size, return_mask=False, name=None):
 
 
 def _unpooled(who, n, x, indices, kernel_size, stride, padding, data_format, output_size):
+    if n > 1 and x.ndim != n + 2:
+        raise ValueError(f"{who}: x must have {n + 2} axes, got shape {x.shape}")
     if data_format != _FORMAT[n]:
         raise ValueError(f"{who}: data_format must be '{_FORMAT[n]}', got {data_format!r}")
-    if x.ndim != n + 2 or indices.ndim != n + 2:
-        raise ValueError(f"{who}: x and indices must have {n + 2} axes, got shapes {x.shape} and {indices.shape}")
     kernel, stride, pads, _ = windows(who, n, kernel_size, stride, padding, False, data_format)
+    if x.ndim != n + 2 or indices.ndim != n + 2:
+        raise ValueError(f"{'(InvalidArgument) ' if n == 1 else ''}{who}: x and indices must have {n + 2} axes, got shapes "
+                         f"{x.shape} and {indices.shape}")
     shape = x.shape
     usual = [(s - 1) * t + k - 2 * p for s, t, k, p in zip(shape[2:], stride, kernel, pads)]
     sizes = usual
@@ -187,7 +190,7 @@ def _unpooled(who, n, x, indices, kernel_size, stride, padding, data_format, out
     return _core.reshape(out, [0, 0, *sizes])
 
 
-@asks("eager:x:Tensor!InvalidArgument eager:indices:Tensor!InvalidArgument x#3!InvalidArgument")
+@asks("eager:x:Tensor!InvalidArgument eager:indices:Tensor!InvalidArgument eager:x.dtype=f4,f8!NotFound")
 def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, data_format="NCL", output_size=None, name=None):
     """x's values back at the places that max_pool1d's mask names; zeros elsewhere."""
     return _unpooled("max_unpool1d", 1, x, indices, kernel_size, stride, padding, data_format, output_size)

@@ -6,7 +6,7 @@ from ..._asks import asks
 @asks("input.shape eager:input:Tensor!InvalidArgument eager:label:Tensor!InvalidArgument "
       "eager:input_lengths:Tensor!InvalidArgument eager:label_lengths:Tensor!InvalidArgument eager:blank:int!InvalidArgument "
       "eager:fastemit_lambda:number,bool!InvalidArgument input~f4,f8 label~i4 input_lengths~i4 label_lengths~i4 "
-      "eager:input#4!InvalidArgument")
+      "eager:input.dtype=f4,f8!NotFound eager:input#4!InvalidArgument")
 def rnnt_loss(input, label, input_lengths, label_lengths, blank=0, fastemit_lambda=0.001, reduction="mean", name=None):
     """The loss of Graves (2012), summed over all alignments. input: [batch, frames, labels + 1, classes] logarithms of
     probabilities. fastemit_lambda strengthens the gradients of emissions (Yu et al., 2021); the value stays.

@@ -13,7 +13,7 @@ def calculate_gain(nonlinearity, param=None):
     1.6666666666666667
     """
     if param is not None and not isinstance(param, (bool, int, float)):
-        raise TypeError(f"calculate_gain: param must be a number, got {param!r}")
+        raise AssertionError(f"calculate_gain: param must be a number, got {param!r}")
     if nonlinearity == "leaky_relu":
         return table.leaky_relu_gain() if param is None else table.leaky_relu_gain(float(param))
     if nonlinearity not in table.GAINS:
@@ -40,6 +40,7 @@ class Normal(Initializer):
         self._mean, self._std = mean, std
 
     def forward(self, var, block=None):
+        self._check_block(block)
         store(var, _core.gaussian(var.shape, mean=float(self._mean), std=float(self._std), seed=_seed(var),
                                   dtype=drawn(var)))
 
@@ -57,6 +58,7 @@ class TruncatedNormal(Initializer):
         self._mean, self._std = mean, std
 
     def forward(self, var, block=None):
+        self._check(var, block)
         store(var, _core.truncated_gaussian_random(var.shape, mean=float(self._mean), std=float(self._std),
                                                    seed=_seed(var), dtype=drawn(var)))
 
@@ -79,6 +81,7 @@ class Uniform(Initializer):
         self._low, self._high = low, high
 
     def forward(self, var, block=None):
+        self._check_block(block)
         _uniform(var, self._low, self._high)
 
 
@@ -95,6 +98,7 @@ class XavierUniform(_Xavier):
     """Uniform numbers within ±√(6 / (fan_in + fan_out))."""
 
     def forward(self, var, block=None):
+        self._check_block(block)
         limit = table.xavier_uniform(*self._fans(var))
         _uniform(var, -limit, limit)
 
@@ -103,6 +107,7 @@ class XavierNormal(_Xavier):
     """Normal numbers of deviation √(2 / (fan_in + fan_out))."""
 
     def forward(self, var, block=None):
+        self._check_block(block)
         _normal(var, table.xavier_normal(*self._fans(var)))
 
 
@@ -119,6 +124,7 @@ class KaimingUniform(_Kaiming):
     """Uniform numbers within ±gain·√(3 / fan_in)."""
 
     def forward(self, var, block=None):
+        self._check(var, block)
         limit = self._spread(var, table.kaiming_uniform)
         _uniform(var, -limit, limit)
 
@@ -127,4 +133,5 @@ class KaimingNormal(_Kaiming):
     """Normal numbers of deviation gain / √fan_in."""
 
     def forward(self, var, block=None):
+        self._check(var, block)
         _normal(var, self._spread(var, table.kaiming_normal))

@@ -2,7 +2,9 @@
 import math
 
 from ... import _core
+from ..._asks import asks
 from ...framework import mode
+from ...framework.dtype import dtype_name
 from .initializer import Initializer, constant, drawn, store
 
 
@@ -15,15 +17,18 @@ class Constant(Initializer):
         self._value = value
 
     def forward(self, var, block=None):
+        self._check(var, block)
         store(var, _core.full(var.shape, float(self._value), var.dtype))
 
 
 class Assign(Initializer):
     """The values of an array, list, tuple or tensor."""
 
+    _dtypes = ("float16", "bfloat16", "float32", "float64", "int32", "int8", "uint8")
+
     def __init__(self, value, name=None):
         if not isinstance(value, (list, tuple, _core.Tensor)) and not hasattr(value, "__array__"):
-            raise TypeError(f"Assign: value must be an array, list, tuple or Tensor, got {type(value).__name__}")
+            raise AssertionError(f"Assign: value must be an array, list, tuple or Tensor, got {type(value).__name__}")
         self._value = value.numpy() if isinstance(value, _core.Tensor) else value
 
     def shape(self):
@@ -31,19 +36,24 @@ class Assign(Initializer):
         return list(constant(self._value).shape)
 
     def forward(self, var, block=None):
+        self._check(var, block)
+        if dtype_name(var.dtype) not in self._dtypes:
+            raise ValueError(f"Assign: the parameter must be {', '.join(self._dtypes)}, got {dtype_name(var.dtype)}")
         store(var, constant(self._value))
 
 
 class Dirac(Initializer):
     """A convolution's kernel that hands its input through, channel by channel, in each of `groups` groups."""
 
+    @asks("groups<?")
     def __init__(self, groups=1, name=None):
         if not isinstance(groups, int) or groups <= 0:
             raise AssertionError(f"Dirac: groups must be a positive int, got {groups!r}")
         self._groups = groups
 
-    def forward(self, var, block=None):
+    def _fill(self, var, block):
         import numpy as np
+        self._check(var, block)
         shape = var.shape
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"Dirac: the parameter must have 3, 4 or 5 dimensions, got shape {shape}")
@@ -64,9 +74,12 @@ class Bilinear(Initializer):
 
     def forward(self, var, block=None):
         import numpy as np
+        self._check(var, block, ValueError)
         shape = var.shape
         if len(shape) != 4 or shape[2] != shape[3]:
             raise ValueError(f"Bilinear: the parameter's shape must be [out, in, k, k], got {shape}")
+        if dtype_name(var.dtype) not in ("float16", "bfloat16", "float32", "float64"):
+            raise TypeError(f"Bilinear: the parameter must be floating, got {dtype_name(var.dtype)}")
         size = shape[3]
         factor = math.ceil(size / 2.0)
         centre = (2 * factor - 1 - factor % 2) / (2.0 * factor)
@@ -84,8 +97,9 @@ class Orthogonal(Initializer):
             raise AssertionError("Orthogonal: gain must not be None")
         self._gain = gain
 
-    def forward(self, var, block=None):
+    def _fill(self, var, block):
         import numpy as np
+        self._check(var, block)
         shape = var.shape
         if len(shape) < 2:
             raise ValueError(f"Orthogonal: the parameter must have 2 dimensions or more, got shape {shape}")

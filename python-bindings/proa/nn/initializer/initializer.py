@@ -12,13 +12,27 @@ class Initializer:
     def __call__(self, param, block=None):
         recording = _core.set_recording(False)
         try:
-            return self.forward(param, block)
+            return self._fill(param, block)
         finally:
             _core.set_recording(recording)
+
+    def _fill(self, param, block):
+        return self.forward(param, block)
 
     def forward(self, param, block=None):
         """Sets param's values: every subclass writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
+
+    def _check(self, var, block, error=AssertionError):
+        """As in Paddle, a wrong var or block is an AssertionError."""
+        if not isinstance(var, _core.Tensor):
+            raise error(f"{type(self).__name__}: var must be a Tensor, got {type(var).__name__}")
+        self._check_block(block, error)
+
+    def _check_block(self, block, error=AssertionError):
+        """Blocks are given by programs alone, and nothing here reads them."""
+        if block is not None and not hasattr(block, "append_op"):
+            raise error(f"{type(self).__name__}: block must be a program's block or None, got {type(block).__name__}")
 
     def _compute_fans(self, var):
         """fan_in and fan_out of a tensor."""

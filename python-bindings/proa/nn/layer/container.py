@@ -2,6 +2,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
+from ... import _core
 from .layers import Layer, Parameter
 
 __all__ = ["LayerDict", "LayerList", "ParameterList", "Sequential"]
@@ -171,8 +172,8 @@ class LayerDict(Layer):
 
     def update(self, sublayers):
         """Adds the layers of a mapping, or of an iterable of (key, layer)."""
-        if not isinstance(sublayers, Iterable):
-            raise TypeError(f"LayerDict.update: sublayers must hold (key, layer) pairs, got {type(sublayers).__name__}")
+        if not isinstance(sublayers, Iterable) or isinstance(sublayers, _core.Tensor):
+            raise AssertionError(f"LayerDict.update: sublayers must hold (key, layer) pairs, got {type(sublayers).__name__}")
         pairs = sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers
         for i, pair in enumerate(pairs):
             if len(pair) != 2:
@@ -192,6 +193,8 @@ class ParameterList(Layer):
     def __init__(self, parameters=None):
         super().__init__()
         for i, parameter in enumerate(() if parameters is None else parameters):
+            if not isinstance(parameter, Parameter):
+                raise AssertionError(f"ParameterList: item {i} must be a Parameter, got {type(parameter).__name__}")
             self.add_parameter(str(i), parameter)
 
     def __getitem__(self, idx):

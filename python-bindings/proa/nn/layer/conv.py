@@ -1,5 +1,6 @@
 """Convolution layers: sizes and padding are brought to the ops' form once, forward is one op."""
 from ... import _core
+from ..._asks import asks
 from ..._errors import need_rank
 from .. import functional as F
 from ..functional._args import ints
@@ -16,6 +17,7 @@ class _ConvNd(Layer):
 
     _dims, _op, _transposed = 2, None, False
 
+    @asks("padding_mode{} data_format{}")
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode,
                  output_padding, weight_attr, bias_attr, data_format):
         super().__init__()

@@ -168,7 +168,7 @@ class Layer(_core.LayerBase):
 
         Without attr or default_initializer a weight is Xavier-uniform and a bias zero; attr=False returns None.
         """
-        return make_parameter(self._full_name, None if attr == "" else attr, shape, dtype, is_bias,
+        return make_parameter(self._full_name, None if isinstance(attr, str) and not attr else attr, shape, dtype, is_bias,
                               default_initializer)
 
     def create_tensor(self, name=None, persistable=None, dtype=None):
@@ -193,7 +193,7 @@ class Layer(_core.LayerBase):
     def add_sublayer(self, name, sublayer):
         """Adds a sublayer (or None) under a name; returns it."""
         if sublayer is not None and not isinstance(sublayer, Layer):
-            raise TypeError(f"add_sublayer: sublayer {name!r} must be a Layer, got {type(sublayer).__name__}")
+            raise AssertionError(f"add_sublayer: sublayer {name!r} must be a Layer, got {type(sublayer).__name__}")
         if self._sub_layers is None:
             raise ValueError(f"super().__init__() must run before a sublayer is added to {type(self).__name__}")
         self._check_cycle(name, sublayer)

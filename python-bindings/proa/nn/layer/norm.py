@@ -4,6 +4,7 @@ from operator import index
 from ... import _core
 from ..._asks import asks
 from ...autograd.guards import no_grad
+from ...framework.dims import differ
 from ...framework.dtype import get_default_dtype
 from ...framework.mode import in_dynamic_mode
 from ...framework.param_attr import ParamAttr
@@ -157,12 +158,12 @@ class SyncBatchNorm(_BatchNormBase):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
 
     @asks("eager:x:Tensor!InvalidArgument static:x:Tensor")
-    def forward(self, input):
+    def forward(self, x):
         from ...distributed.group import world
         if not self.training or world().nranks < 2:
-            return super().forward(input)
+            return super().forward(x)
         self._check_data_format(self._data_format)
-        return _over_ranks(self, input)
+        return _over_ranks(self, x)
 
     @classmethod
     def convert_sync_batchnorm(cls, layer):
@@ -247,6 +248,7 @@ class _InstanceNormBase(Layer):
         """Raises for an input of another rank than the class takes."""
         _check_rank(self, input)
 
+    @asks("eager:input.dtype=f4,f8!NotFound")
     def forward(self, input):
         self._check_input_dim(input)
         return _core.instance_norm(input, self.scale, self.bias, self._epsilon)[0]
@@ -377,6 +379,9 @@ class SpectralNorm(Layer):
 
     @asks("eager:x:Tensor!InvalidArgument")
     def forward(self, x):
+        if differ(x.shape[self._dim], self._weight_shape[self._dim]):
+            raise ValueError(f"(InvalidArgument) SpectralNorm: x must have length {self._weight_shape[self._dim]} along axis "
+                             f"{self._dim}, got shape {x.shape}")
         order = [self._dim] + [a for a in range(x.ndim) if a != self._dim]
         matrix = _core.reshape(_core.transpose(x, order), [self._weight_shape[self._dim], -1])
         u, v = self._vectors(matrix)

@@ -1,6 +1,8 @@
 """Recurrent layers: cells, RNN and BiRNN that run any cell, and SimpleRNN, LSTM, GRU over the fused `rnn` op."""
 
 from ... import _core
+from ..._asks import asks
+from ..._errors import need_attribute
 from ...framework.dtype import dtype_name, get_default_dtype, to_dtype
 from .. import functional as F
 from .. import initializer as I
@@ -213,6 +215,7 @@ class RNN(Layer):
 
     def __init__(self, cell, is_reverse=False, time_major=False):
         super().__init__()
+        need_attribute("RNN", "forward", "a cell", cell=cell)
         self.cell = cell
         self.is_reverse = is_reverse
         self.time_major = time_major
@@ -286,6 +289,7 @@ class RNNBase(LayerList):
         return ([w for cell in cells for w in (cell.weight_ih, cell.weight_hh)] +
                 [b for cell in cells for b in (cell.bias_ih, cell.bias_hh)])
 
+    @asks("eager:initial_states:list,tuple,Tensor,None!InvalidArgument")
     def forward(self, inputs, initial_states=None, sequence_length=None):
         if initial_states is None:
             batch = inputs.shape[1 if self.time_major else 0]

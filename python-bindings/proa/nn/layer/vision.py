@@ -1,4 +1,5 @@
 """PixelShuffle, PixelUnshuffle, ChannelShuffle: layers that move values between channels and pixels."""
+from ..._errors import compared
 from .. import functional as F
 from .layers import Layer
 
@@ -14,6 +15,7 @@ class _Moved(Layer):
         if factor <= 0:
             raise ValueError(f"{who}: {what} must be above 0, got {factor}")
         if data_format not in ("NCHW", "NHWC"):
+            compared(data_format)
             raise ValueError(f"{who}: data_format must be 'NCHW' or 'NHWC', got {data_format!r}")
         setattr(self, "_" + what, factor)
         self._data_format = data_format

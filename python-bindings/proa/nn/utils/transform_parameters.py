@@ -22,7 +22,7 @@ def vector_to_parameters(vec, parameters, name=None):
     parameters = list(parameters)
     sizes = [math.prod(p.shape) for p in parameters]
     if sum(sizes) != math.prod(vec.shape):
-        raise ValueError(f"vector_to_parameters: vec must hold {sum(sizes)} values, got {math.prod(vec.shape)}")
+        raise ValueError(f"(InvalidArgument) vector_to_parameters: vec must hold {sum(sizes)} values, got {math.prod(vec.shape)}")
     recording = _core.set_recording(False)
     try:
         for p, part in zip(parameters, _core.split(vec, sections=sizes)):
