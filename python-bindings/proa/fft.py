@@ -1,7 +1,7 @@
 """paddle.fft: discrete Fourier transforms. Arguments are checked and arrays cut or padded here; the transforms are the
 ops fft_c2c, fft_r2c and fft_c2r."""
 from . import _core
-from ._errors import need_attribute, of_kind
+from ._errors import compared, need_attribute, of_dtype, of_kind
 from .framework.dims import known
 from .tensor._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name
 
@@ -20,6 +20,7 @@ def _need_tensor(who, x):
 
 def _check_norm(who, norm):
     if norm not in ("forward", "backward", "ortho"):
+        compared(norm)
         raise ValueError(f"{who}: norm must be 'forward', 'backward' or 'ortho', got {norm!r}")
 
 
@@ -137,7 +138,7 @@ def _two(who, x, s, axes):
 def _needs_real(who, x):
     _need_tensor(who, x)
     if dtype_name(x.dtype) in COMPLEX:
-        raise TypeError(f"{who}: x must be real, got {dtype_name(x.dtype)}")
+        raise of_dtype(f"{who}: x must be real, got {dtype_name(x.dtype)}")
     return x
 
 
@@ -278,7 +279,10 @@ def rfftfreq(n, d=1.0, dtype=None, name=None):
 def _shifted(who, x, axes, up):
     if not isinstance(x, Tensor):
         raise of_kind(f"{who}: x must be a Tensor, got {type(x).__name__}")
-    axes = list(range(len(x.shape))) if axes is None else [axes] if isinstance(axes, int) else list(axes)
+    rank = len(x.shape)
+    if not isinstance(axes, (int, type(None), Tensor)) and not all(-rank <= a < rank for a in axes):
+        raise of_kind(f"{who}: axes must be in [{-rank}, {rank}), got {axes!r}")
+    axes = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
     return _core.roll(x, [(x.shape[a] + up) // 2 for a in axes], axes)
 
 

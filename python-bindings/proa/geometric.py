@@ -3,7 +3,7 @@
 Messages and segments are ops; drawing and renumbering nodes is the host's work, and works on tensors with data."""
 from ._asks import asks
 from . import _core
-from ._errors import of_kind
+from ._errors import of_dtype, of_kind
 from .tensor._tools import Tensor
 
 __all__ = ["reindex_graph", "reindex_heter_graph", "sample_neighbors", "segment_max", "segment_mean", "segment_min",
@@ -102,9 +102,11 @@ def segment_max(data, segment_ids, name=None):
 # ---- neighbourhoods --------------------------------------------------------------------------
 
 
-def _flat(who, name, t):
+def _flat(who, name, t, dtypes=("int32", "int64")):
     if not isinstance(t, Tensor) or t.is_symbolic:
         raise of_kind(f"{who}: {name} must be a Tensor with data, got {type(t).__name__}")
+    if str(t.dtype).rpartition(".")[2] not in dtypes:
+        raise of_dtype(f"{who}: {name} must be {' or '.join(dtypes)}, got {t.dtype}")
     return t.numpy().reshape(-1)
 
 
@@ -123,6 +125,8 @@ def _renumber(nodes, neighbors):
     return number[inverse.reshape(-1)[len(nodes):]], values[order]
 
 
+@asks("eager:x:Tensor!InvalidArgument eager:neighbors:Tensor!InvalidArgument eager:count:Tensor!InvalidArgument "
+      "eager:value_buffer:Tensor,None!InvalidArgument eager:index_buffer:Tensor,None!InvalidArgument")
 def reindex_graph(x, neighbors, count, value_buffer=None, index_buffer=None, name=None):
     """Edges renumbered: sources, destinations, and the nodes by their new number, those of x first.
 
@@ -143,7 +147,12 @@ def reindex_graph(x, neighbors, count, value_buffer=None, index_buffer=None, nam
 
 def reindex_heter_graph(x, neighbors, count, value_buffer=None, index_buffer=None, name=None):
     """reindex_graph of the edges of several graphs over the same nodes, one after another."""
-    return reindex_graph(x, _core.concat(list(neighbors), 0), _core.concat(list(count), 0))
+    joined = []
+    for what, parts in (("neighbors", neighbors), ("count", count)):
+        if isinstance(parts, Tensor):
+            raise of_kind(f"reindex_heter_graph: {what} must be a list of Tensors, one a graph; got a Tensor")
+        joined.append(_core.concat(list(parts), 0))
+    return reindex_graph(x, *joined)
 
 
 def _generator():
@@ -161,7 +170,7 @@ def _draw(who, row, colptr, input_nodes, size, eids, return_eids, weight=None):
     if return_eids and eids is None:
         raise ValueError(f"{who}: eids must be given where return_eids is True")
     rows, starts, nodes = (_flat(who, n, t) for n, t in (("row", row), ("colptr", colptr), ("input_nodes", input_nodes)))
-    weights = None if weight is None else _flat(who, "edge_weight", weight)
+    weights = None if weight is None else _flat(who, "edge_weight", weight, ("float32", "float64"))
     rng, chosen, counts = None, [], []
     for node in nodes:
         edges = np.arange(starts[node], starts[node + 1])
@@ -180,7 +189,8 @@ def _draw(who, row, colptr, input_nodes, size, eids, return_eids, weight=None):
     return (*out, _tensor(_flat(who, "eids", eids)[at], eids)) if return_eids else out
 
 
-@asks("eager:sample_size:int!InvalidArgument")
+@asks("eager:row:Tensor!InvalidArgument eager:colptr:Tensor!InvalidArgument eager:input_nodes:Tensor!InvalidArgument "
+      "eager:sample_size:int!InvalidArgument")
 def sample_neighbors(row, colptr, input_nodes, sample_size=-1, eids=None, return_eids=False, perm_buffer=None, name=None):
     """Up to sample_size neighbors (−1: all) of every input node, drawn without replacement, and how many each has.
 
@@ -194,7 +204,8 @@ def sample_neighbors(row, colptr, input_nodes, sample_size=-1, eids=None, return
     return _draw("sample_neighbors", row, colptr, input_nodes, sample_size, eids, return_eids)
 
 
-@asks("eager:eids:Tensor,None!InvalidArgument eager:sample_size:int!InvalidArgument")
+@asks("eager:row:Tensor!InvalidArgument eager:colptr:Tensor!InvalidArgument eager:edge_weight:Tensor!InvalidArgument "
+      "eager:input_nodes:Tensor!InvalidArgument eager:eids:Tensor,None!InvalidArgument eager:sample_size:int!InvalidArgument")
 def weighted_sample_neighbors(row, colptr, edge_weight, input_nodes, sample_size=-1, eids=None, return_eids=False,
                               name=None):
     """sample_neighbors with probabilities in proportion to the edges' weights."""

@@ -25,7 +25,9 @@ MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtyp
 UNREAD = {("forward", "block"), ("is_bfloat16_supported", "device"), ("is_float16_supported", "device"),
           ("disable_static", "place"), ("serialize_persistables", "executor")}
 # Arguments that Paddle keeps as they come, and fails with where it uses them.
-KEPT = {"set_global_initializer"}
+KEPT = {("set_global_initializer", "weight_init"), ("set_global_initializer", "bias_init"), ("InputSpec", "dtype"),
+        ("decorate", "save_dtype"), ("set_init_loss_scaling", "new_init_loss_scaling"), ("Conv1DTranspose", "output_padding"),
+        ("Conv2DTranspose", "output_padding"), ("Conv3DTranspose", "output_padding")}
 
 
 def refuses(outcome):
@@ -48,6 +50,34 @@ class Row:
 
 
 RULES = [
+    ("windows of a pooling that begin inside x: Paddle takes a negative padding for that",
+     lambda r: r.theirs == "ok" and "padding must not be negative" in r.own),
+    ("a label of input's shape: Paddle takes its first entries for the classes",
+     lambda r: r.theirs == "ok" and r.own.startswith("nll_loss: input must be [N, C, ...] and label [N, ...]")),
+    ("Paddle takes any text that it does not know for another of the choices",
+     lambda r: r.theirs == "ok" and r.mistake == "range" and re.search(r"argument (reduction: '' is no loss_reduction|"
+                                                                      r"UPLO: '' is no uplo)", r.own)),
+    ("Paddle does not compare the lengths of statistics with the channels, and reads past their ends or a part",
+     lambda r: r.theirs == "ok" and r.mode == "dynamic" and re.search(r"running_\w+ must have \d+ values", r.own)),
+    ("no file: Paddle reads an empty state", lambda r: r.theirs == "ok" and r.own.startswith("load_program_state: there is no")),
+    ("Proa has four levels of sequences", lambda r: r.theirs == "ok" and "levels of sequences; expected 0 to 4" in r.own),
+    ("Proa refuses while the program is built a condition of several elements, which Paddle refuses when it is run",
+     lambda r: r.theirs == "ok" and r.own.startswith("cond: pred must have one element")),
+    ("Paddle takes rows that form no sequences for one", lambda r: r.theirs == "ok" and r.own.startswith("(InvalidArgument) row_conv: ")),
+    ("Paddle's OpenCV refuses what Proa does with NumPy", lambda r: r.theirs == "error|" and "OpenCV" in r.text),
+    ("Proa takes a number where Paddle reads a Tensor's dtype",
+     lambda r: r.takes and r.name.startswith("paddle.distribution.") and r.parameter == "value" and
+     re.fullmatch(r"'(int|float|complex|bool)' object has no attribute 'dtype'", r.text)),
+    ("a tensor compared with a text: Paddle makes a number of the text, Proa says that they differ",
+     lambda r: r.takes and r.name.startswith("paddle.callbacks.") and "used as the condition" in r.text),
+    ("Proa's Tensor has __abs__", lambda r: "bad operand type for abs(): 'Tensor'" in r.text),
+    ("a metric's loop over the entries: Paddle's fails on more dims, Proa counts all entries",
+     lambda r: r.takes and re.fullmatch(r"paddle\.metric\.\w+\.update", r.name) and
+     re.search(r"truth value of an array|out of bounds for axis", r.text)),
+    ("Paddle's parameter takes the shape of the values",
+     lambda r: r.theirs == "ok" and r.name.endswith("Assign.forward") and r.own.startswith("the initial value's shape")),
+    ("Paddle's kernel takes int32 and int64 alone for indices, Proa's any integers",
+     lambda r: r.takes and "emebdding input only support int32 and int64" in r.text),
     ("Proa has a kernel of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex), or takes it in programs",
      lambda r: r.takes and ("The kernel with key" in r.text or
                             r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
@@ -65,9 +95,14 @@ RULES = [
      lambda r: r.theirs == "ok" and r.refuses and "as_strided" in r.name),
     ("both refuse, Proa while the program is built, Paddle when it is run",
      lambda r: r.both and r.run not in ("", "ok")),
+    ("Proa refuses while the program is built; whether Paddle's run refuses it the referee cannot tell, since it feeds no bfloat16",
+     lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and not r.run and "bfloat16" in r.call),
+    ("both refuse; Paddle for want of a kernel of the dtype, Proa for what else is wrong with the call",
+     lambda r: r.both and "The kernel with key" in r.text and "NotFound" not in r.ours),
     ("Paddle has no such operator, or none for CPUs",
      lambda r: re.search(r"has not been registered|module 'paddle\.base\.libpaddle[\w.]*' has no attribute|"
-                         r"The kernel `\w+` is not registered|no kernels which are registered|only supports GPU now", r.text)),
+                         r"The kernel `\w+` is not registered|no kernels which are registered|only supports GPU now|"
+                         r"is unimplemented in CPU", r.text)),
     ("Paddle refuses the function in programs; Proa has it there, and refuses the argument or takes the call",
      lambda r: "in dynamic graph mode, please call" in r.text),
     ("Paddle has the function in programs alone; Proa in eager calls, too, and refuses the argument",
@@ -78,7 +113,7 @@ RULES = [
      lambda r: r.theirs == "ok" and r.mistake in ("keyword", "many") and r.ours == "TypeError|"),
     ("Proa does not read the argument", lambda r: r.takes and (r.name.rpartition(".")[2], r.parameter) in UNREAD),
     ("Paddle keeps the argument unseen, and fails where it uses it",
-     lambda r: r.theirs == "ok" and r.refuses and r.name.rpartition(".")[2] in KEPT),
+     lambda r: r.theirs == "ok" and r.refuses and (r.name.rpartition(".")[2], r.parameter) in KEPT),
     ("Paddle takes a text or a float for a number and computes with 0 or what is left of it",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)", r.own) and
      re.search(r"got (str|float|complex)\b", r.own)),
@@ -90,6 +125,9 @@ RULES = [
      lambda r: r.takes and r.mistake == "missing" and "missing" in r.text),
     ("Proa takes tensors without elements, and lengths of 0",
      lambda r: r.takes and EMPTY.search(r.text)),
+    ("samples of no elements: Paddle cannot broadcast a shape of zeros",
+     lambda r: r.takes and r.name.startswith("paddle.distribution.") and "Broadcast dimension mismatch" in r.text and
+     '["list", 0, 0]' in r.call),
     ("Proa takes tensors of more dims: Paddle stops at 6 or fewer",
      lambda r: r.takes and RANKS.search(r.text)),
     ("a method of a callback or model called before the training that sets it up: Paddle's finds an attribute missing, Proa's has "

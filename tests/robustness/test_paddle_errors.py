@@ -228,9 +228,17 @@ def test_reasons_of_differences():
     assert "CPU lacks" in reason([*row, "RuntimeError|NotFound", "ok", lacks, "", ""])
     assert "by accident" in reason([*row, "AttributeError|", "TypeError|", "'int' object has no attribute 'dtype'", "", ""])
     assert reason([*row, "AttributeError|", "ok", "'int' object has no attribute 'dtype'", "", ""]) is None
-    built = ["paddle.acos", "static", "rank", "x", "[]", "differ", "ok", "ValueError|InvalidArgument", "", ""]
-    assert "when it is run" in reason([*built, "ValueError|InvalidArgument"])
-    assert reason([*built, "ok"]) is None and reason([*row, "ValueError|", "TypeError|", "a", "b", ""]) is None
+    built = ["paddle.acos", "static", "rank", "x", "[]", "differ"]
+    run = "ValueError|InvalidArgument"
+    assert "when it is run" in reason([*built, run, "TypeError|", "", "", run])
+    assert reason([*built, "ok", run, "", "", "ok"]) is None and reason([*row, "ValueError|", "TypeError|", "a", "b", ""]) is None
+    pool = ["paddle.nn.functional.max_pool1d", "dynamic", "range", "padding", "[]", "differ", "ok", run, ""]
+    assert "begin inside x" in reason([*pool, "(InvalidArgument) max_pool1d: padding must not be negative, got -1", ""])
+    value = ["paddle.distribution.Normal.log_prob", "dynamic", "type", "value", "[2]", "differ", "AttributeError|", "ok"]
+    assert "takes a number" in reason([*value, "'int' object has no attribute 'dtype'", "", ""])
+    assert reason([*value, "'list' object has no attribute 'dtype'", "", ""]) is None
+    kept = ["paddle.static.InputSpec", "static", "type", "dtype", "[]", "differ", "ok", "TypeError|", "", "", ""]
+    assert "keeps the argument" in reason(kept) and reason([*kept[:3], "shape", *kept[4:]]) is None
 
 
 def test_programs_check_types_in_python():

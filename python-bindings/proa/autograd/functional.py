@@ -1,5 +1,7 @@
 """jacobian and hessian of tensors, vjp and jvp of functions. Matrices are computed row by row, one call of grad per
 output element."""
+import math
+
 from .. import _core
 from .backward_mode import grad
 
@@ -8,13 +10,20 @@ def _list(value):
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _derivatives(y, xs, create_graph):
+    """d(y)/d(each of xs); None for one that y does not depend on, or that has stop_gradient set."""
+    wanted = [x for x in xs if not x.stop_gradient]
+    found = iter(grad(y, wanted, retain_graph=True, create_graph=create_graph, allow_unused=True) if wanted else ())
+    return [None if x.stop_gradient else next(found) for x in xs]
+
+
 def _rows(y, x, create_graph):
     """d(y elements)/dx: [y.size, x.size]."""
     flat = _core.reshape(y, [-1])
     rows = []
     for i in range(flat.shape[0]):
         one = _core.slice(flat, [0], [i], [i + 1])
-        row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
+        row, = _derivatives(one, [x], create_graph)
         rows.append(_core.reshape(_core.full_like(x, 0.0) if row is None else row, [-1]))
     return _core.stack(rows)
 
@@ -30,13 +39,19 @@ def _jacobian(y, x, batch_axis, create_graph=True):
     parts = []
     for i in range(columns.shape[1]):
         one = _core.slice(columns, [1], [i], [i + 1])
-        row = grad(one, x, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
+        row, = _derivatives(one, [x], create_graph)
         parts.append(_core.reshape(_core.full_like(x, 0.0) if row is None else row, [batch, -1]))
     return _core.stack(parts, 1)
 
 
 def jacobian(ys, xs, batch_axis=None):
     """d(ys)/d(xs): [M, N], or [B, M, N] with batch_axis 0; tuples of them where ys or xs are tuples."""
+    if batch_axis is not None and batch_axis != 0:
+        raise ValueError(f"jacobian: batch_axis must be None or 0, got {batch_axis}")
+    ranks = (0, 1) if batch_axis is None else (1, 2)
+    for what, one in [("xs", x) for x in _list(xs)] + [("ys", y) for y in _list(ys)]:
+        if len(one.shape) not in ranks:
+            raise ValueError(f"jacobian: {what} must have {ranks[0]} or {ranks[1]} dims, got shape {list(one.shape)}")
     by_x = [[_jacobian(y, x, batch_axis) for x in _list(xs)] for y in _list(ys)]
     rows = [tuple(row) if isinstance(xs, (list, tuple)) else row[0] for row in by_x]
     return tuple(rows) if isinstance(ys, (list, tuple)) else rows[0]
@@ -44,7 +59,11 @@ def jacobian(ys, xs, batch_axis=None):
 
 def hessian(ys, xs, batch_axis=None):
     """The second derivatives of a scalar (or, with batch_axis 0, of one number a row) by xs."""
-    first = grad(ys, _list(xs), create_graph=True, allow_unused=True)
+    if batch_axis is not None and not isinstance(batch_axis, int):
+        raise ValueError(f"hessian: batch_axis must be None or 0, got {batch_axis!r}")
+    if math.prod(ys.shape if batch_axis is None else ys.shape[1:]) > 1:
+        raise ValueError(f"hessian: ys must be one number{'' if batch_axis is None else ' a row'}, got shape {ys.shape}")
+    first = _derivatives(ys, _list(xs), True)
     made = []
     for g, of in zip(first, _list(xs)):
         g = _core.full_like(of, 0.0) if g is None else g
@@ -65,8 +84,14 @@ def _shape_like(value, made):
     return tuple(made) if isinstance(value, (list, tuple)) else made[0]
 
 
+def _need_function(who, func):
+    if not callable(func):
+        raise TypeError(f"{who}: func must be a function, got {type(func).__name__}")
+
+
 def vjp(func, xs, v=None):
     """(func(xs), vᵀ · its Jacobian)."""
+    _need_function("vjp", func)
     leaves = _leaves(xs)
     ys = func(*leaves)
     made = grad(ys, leaves, None if v is None else _list(v), allow_unused=True)
@@ -76,6 +101,7 @@ def vjp(func, xs, v=None):
 
 def jvp(func, xs, v=None):
     """(func(xs), its Jacobian · v), by the transpose of the transpose."""
+    _need_function("jvp", func)
     leaves = _leaves(xs)
     ys = func(*leaves)
     seeds = [_core.full_like(y, 1.0) for y in _list(ys)]

@@ -2,11 +2,14 @@
 import numbers
 
 from .. import _core
+from .._errors import of_dtype
 from ..tensor import ones_like, zeros_like
-from .distribution import Distribution, ExponentialFamily, is_tensor, need, shape_list, uniform
+from .distribution import Distribution, ExponentialFamily, is_tensor, name_of, need, shape_list, tensors, uniform
 
 
-def _probability(who, value):
+def _probability(who, value, lists=False):
+    if lists and (isinstance(value, (list, tuple)) or hasattr(value, "__array__") and not is_tensor(value)):
+        return tensors(who, value)[0]
     if not is_tensor(value):
         if not isinstance(value, (int, float)):
             raise TypeError(f"{who}: probs must be a float or a Tensor, got {type(value).__name__}")
@@ -19,8 +22,11 @@ class Bernoulli(ExponentialFamily):
 
     def __init__(self, probs, name=None):
         self.name = name or "Bernoulli"
-        self.probs = _probability("Bernoulli", probs)
+        self.probs = _probability("Bernoulli", probs, lists=True)
         self.dtype = self.probs.dtype
+        if name_of(self.dtype) not in ("float16", "bfloat16", "float32", "float64"):
+            refuse = of_dtype if name_of(self.dtype) == "bool" else TypeError
+            raise refuse(f"Bernoulli: probs must be floating, got {name_of(self.dtype)}")
         # as Paddle: the least step away from 0 and 1, so that logarithms are finite
         least = 2.220446049250313e-16 if str(self.dtype).endswith("64") else 1.1920928955078125e-07
         self._clipped = self.probs.clip(least, 1 - least)
@@ -35,7 +41,7 @@ class Bernoulli(ExponentialFamily):
     def variance(self):
         return self.probs * (1 - self.probs)
 
-    def sample(self, shape=()):
+    def sample(self, shape):
         shape = self._extend_shape(shape_list("Bernoulli.sample", shape))
         was = _core.set_recording(False)
         try:
@@ -43,21 +49,22 @@ class Bernoulli(ExponentialFamily):
         finally:
             _core.set_recording(was)
 
-    def rsample(self, shape=(), temperature=1.0):
+    def rsample(self, shape, temperature=1.0):
         """A relaxation with a gradient: logit(u) + logits over the temperature; its sigmoid is near 0 or 1."""
         shape = self._extend_shape(shape_list("Bernoulli.rsample", shape))
+        temperature = temperature if is_tensor(temperature) else float(temperature)
         u = uniform(shape, str(self.dtype).rpartition(".")[2], 1e-7, 1.0)
         return (u.log() - (-u).log1p() + self.logits) / temperature
 
     def log_prob(self, value):
-        value = self._like(self._clipped, value)
+        value = self._like(self._clipped, value, strict=True)
         return value * self._clipped.log() + (1 - value) * (-self._clipped).log1p()
 
     def prob(self, value):
         return self.log_prob(value).exp()
 
     def cdf(self, value):
-        value = self._like(self.probs, value)
+        value = self._like(self.probs, value, strict=True)
         below = value < 1
         middle = _core.where(below, (1 - self.probs).expand(below.shape), ones_like(value))
         return _core.where(value < 0, zeros_like(value), middle)

@@ -1,5 +1,6 @@
 """The categorical distribution (one of n categories) and the multinomial distribution (counts of several draws)."""
 from .. import _core
+from .._asks import asks
 from .._errors import need_attribute
 from ..nn.functional import one_hot, softmax
 from .distribution import Distribution, is_tensor, need_value, shape_list, tensors, uniform
@@ -20,6 +21,8 @@ class Categorical(Distribution):
 
     def __init__(self, logits, name=None):
         self.name = name or "Categorical"
+        if isinstance(logits, int):
+            raise TypeError(f"Categorical: logits must be a float, a list, an array or a Tensor, got {type(logits).__name__}")
         self.logits, self.dtype, _ = tensors("Categorical", logits)
         self._prob = self.logits / self.logits.sum(-1, keepdim=True)
         super().__init__(self.logits.shape[:-1])
@@ -39,6 +42,7 @@ class Categorical(Distribution):
         own = self._log_softmax()
         return -(own.exp() * own).sum(-1)
 
+    @asks("value.shape eager:value:Tensor!InvalidArgument")
     def probs(self, value):
         """The probability of each category number of value."""
         dims = len(self._prob.shape)
@@ -48,6 +52,7 @@ class Categorical(Distribution):
             value = value.reshape([1] * (dims - 1) + [-1])
         return self._prob.take_along_axis(value, -1)
 
+    @asks("value.shape eager:value:Tensor!InvalidArgument")
     def log_prob(self, value):
         return self.probs(value).log()
 
@@ -85,6 +90,8 @@ class Multinomial(Distribution):
         return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + terms.sum(-1)
 
     def sample(self, shape=()):
+        if is_tensor(shape):
+            raise TypeError("Multinomial.sample: shape must be a list or tuple of ints, got a Tensor")
         drawn = _pick(self.probs, [self.total_count] + shape_list("Multinomial.sample", shape))
         return one_hot(drawn, self.probs.shape[-1]).astype(self.probs.dtype).sum(0)
 

@@ -62,8 +62,11 @@ def broadcast(who, **named):
     return [v if alike(v.shape, shape) else v.expand(shape) for v in made]
 
 
-def shape_list(who, shape):
-    """The ints of a sample's shape: TypeError for what holds no entries, as an op refuses other entries than ints."""
+def shape_list(who, shape, strict=False):
+    """The ints of a sample's shape: TypeError for what holds no entries, as an op refuses other entries than ints. strict: TypeError
+    for texts and dicts, too."""
+    if strict and isinstance(shape, (str, bytes, dict)):
+        raise TypeError(f"{who}: shape must be a list or tuple of ints, got {type(shape).__name__}")
     if is_tensor(shape):
         return shape.tolist()
     try:
@@ -138,12 +141,16 @@ class Distribution:
     def _extend_shape(self, sample_shape):
         return tuple(sample_shape) + self._batch_shape + self._event_shape
 
-    def _like(self, parameter, value):
-        """value in the parameter's dtype, which is read first; numbers are taken as they are."""
+    def _like(self, parameter, value, strict=False):
+        """value in the parameter's dtype, which is read first; numbers are taken as they are. strict: other tensors than floating
+        ones are refused."""
         if not isinstance(value, (_core.Tensor, numbers.Number)):
             need_attribute(type(self).__name__, "dtype", value=value)
         if is_tensor(value) and value.dtype != parameter.dtype and name_of(value.dtype) in ("float32", "float64"):
             return value.astype(parameter.dtype)
+        if strict and is_tensor(value) and value.dtype != parameter.dtype:
+            raise of_kind(f"{type(self).__name__}: value must be {name_of(parameter.dtype)} or another of float32 and float64, got "
+                          f"{name_of(value.dtype)}")
         return value
 
 

@@ -3,12 +3,15 @@ import math
 
 from .. import _core
 from .._asks import asks
+from .._errors import of_kind
 from .distribution import Distribution, broadcast, name_of, need, need_value, shape_list, uniform
 
 EULER = 0.57721566490153286060
 
 
 class _LocationScale(Distribution):
+    _strict = False  # about the kinds of shapes and values
+
     def __init__(self, loc, scale, name=None):
         self.loc, self.scale = broadcast(type(self).__name__, loc=loc, scale=scale)
         super().__init__(self.loc.shape)
@@ -21,11 +24,11 @@ class _LocationScale(Distribution):
             _core.set_recording(was)
 
     def _uniform(self, shape, low, high):
-        shape = self._extend_shape(shape_list(f"{type(self).__name__}.sample", shape))
+        shape = self._extend_shape(shape_list(f"{type(self).__name__}.sample", shape, self._strict))
         return uniform(shape, name_of(self.loc.dtype), low, high)
 
     def _standard(self, value):
-        value = self._like(self.loc, value)
+        value = self._like(self.loc, value, self._strict)
         return (value - self.loc) / self.scale
 
 
@@ -55,10 +58,14 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
 
     def icdf(self, value):
+        if isinstance(value, (int, float)):
+            value = _core.full([], value, self.loc.dtype)
+        elif hasattr(value, "__array__") and not isinstance(value, _core.Tensor):
+            raise of_kind(f"Laplace.icdf: value must be a Tensor, got {type(value).__name__}")
         t = self._like(self.loc, value) - 0.5
         return self.loc - self.scale * t.sign() * (-2 * t.abs()).log1p()
 
-    def rsample(self, shape=()):
+    def rsample(self, shape):
         u = self._uniform(shape, -1 + 1.1920928955078125e-07, 1.0)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
@@ -83,6 +90,9 @@ class Gumbel(_LocationScale):
     def stddev(self):
         return self.variance.sqrt()
 
+    def _standard(self, value):
+        return (value - self.loc) / self.scale
+
     def log_prob(self, value):
         z = self._standard(value)
         return -(z + (-z).exp()) - self.scale.log()
@@ -96,13 +106,21 @@ class Gumbel(_LocationScale):
     def entropy(self):
         return self.scale.log() + 1 + EULER
 
-    def rsample(self, shape=()):
-        u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
+    def sample(self, shape):
+        return super().sample(shape)
+
+    def rsample(self, shape):
+        u = self._uniform(shape_list("Gumbel.sample", shape, True), 1e-7, 1.0 - 1e-7)
         return self.loc - self.scale * (-u.log()).log()
 
 
 class Cauchy(_LocationScale):
     """Density 1 / (π scale (1 + ((x − loc) / scale)²)); it has no mean."""
+
+    _strict = True
+
+    def sample(self, shape, name=None):
+        return super().sample(shape)
 
     @property
     def mean(self):
@@ -130,7 +148,7 @@ class Cauchy(_LocationScale):
     def entropy(self):
         return math.log(4 * math.pi) + self.scale.log()
 
-    def rsample(self, shape=()):
+    def rsample(self, shape, name=None):
         u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
         return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
 

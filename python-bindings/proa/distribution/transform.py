@@ -5,6 +5,7 @@ import enum
 import math
 
 from .. import _core
+from .._asks import asks
 from ..tensor import broadcast_shape
 from .distribution import Distribution, is_tensor
 
@@ -478,6 +479,7 @@ class ChainTransform(Transform):
 class StackTransform(Transform):
     """A transform of its own for each slice along axis."""
 
+    @asks("transforms?")
     def __init__(self, transforms, axis=0):
         _check_transforms("StackTransform", transforms)
         if not transforms:

@@ -1,6 +1,7 @@
 """paddle.incubate: optimizers, functional automatic differentiation, old names of paddle.geometric, masked softmax and
 identity_loss. The submodules optimizer, autograd and nn are imported at first use."""
 from .._asks import asks
+from .._errors import of_kind
 from .. import _core
 
 __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "graph_sample_neighbors",
@@ -31,10 +32,12 @@ def softmax_mask_fuse(x, mask, name=None):
     >>> paddle.incubate.softmax_mask_fuse(paddle.zeros([1, 1, 1, 2]), paddle.zeros([1, 1, 1, 2])).tolist()
     [[[[0.5, 0.5]]]]
     """
+    if not len(x.shape) == len(mask.shape) == 4:
+        raise ValueError(f"(InvalidArgument) softmax_mask_fuse: x and mask must have 4 dims, got shapes {x.shape} and {mask.shape}")
     return _core.softmax(_core.add(x, mask.detach()), -1)
 
 
-@asks("eager:x:Tensor!InvalidArgument")
+@asks("eager:x:Tensor!InvalidArgument eager:x.dtype=f2,f4,f8!NotFound")
 def softmax_mask_fuse_upper_triangle(x):
     """The softmax over the last dim of x, [batch, heads, n, n], with what is above the diagonal left out."""
     n = x.shape[-1]
@@ -46,6 +49,8 @@ def identity_loss(x, reduction="none"):
     """x as a loss: itself ('none', 2), its sum (0) or its mean (1)."""
     kinds = {"sum": 0, "mean": 1, "none": 2}
     kind = kinds.get(reduction.lower(), -1) if isinstance(reduction, str) else reduction
+    if not isinstance(kind, int):
+        raise of_kind(f"identity_loss: reduction must be an int or a name, got {type(reduction).__name__}")
     if kind not in (0, 1, 2):
         raise Exception(f"identity_loss: reduction must be 'sum' (0), 'mean' (1) or 'none' (2), got {reduction!r}")
     return (_core.sum, _core.mean, _core.assign)[kind](x)

@@ -2,7 +2,7 @@
 import abc
 
 from .. import _core
-from ..framework.dims import tensor_of
+from ..framework.dims import differ, tensor_of
 
 
 def _array(owner, name, value):
@@ -205,6 +205,8 @@ def accuracy(input, label, k=1, correct=None, total=None, name=None):
 
     correct and total, if given, are int32 Tensors that get the counts.
     """
+    if len(label.shape) > 1 and differ(label.shape[1], 1):
+        raise ValueError(f"(InvalidArgument) accuracy: label must be [N, 1], got shape {list(label.shape)}")
     top = _core.topk(input, k)[1]
     hits = (top == label.reshape([-1, 1]).astype(top.dtype)).astype("int32")
     right = hits.sum()

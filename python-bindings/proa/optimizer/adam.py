@@ -46,7 +46,7 @@ class AdamW(Optimizer, kind="adamw"):
         if not isinstance(weight_decay, (float, _core.Tensor)):
             raise TypeError(f"AdamW: weight_decay must be a float or a Tensor, got {type(weight_decay).__name__}")
         if lr_ratio is not None and not callable(lr_ratio):
-            raise TypeError(f"AdamW: lr_ratio must be a function of a parameter, got {type(lr_ratio).__name__}")
+            raise AssertionError(f"AdamW: lr_ratio must be a function of a parameter, got {type(lr_ratio).__name__}")
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         self._weight_decay = weight_decay
         self._lr_ratio = lr_ratio

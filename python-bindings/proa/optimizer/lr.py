@@ -4,6 +4,8 @@ forms come from optim/schedules.yaml, which C's schedules are made of, too."""
 import math
 import warnings
 
+from .._asks import asks
+from .._errors import compared
 from .rates import half_cosine, line, RATES, swing
 
 __all__ = ['LRScheduler', 'NoamDecay', 'PiecewiseDecay', 'NaturalExpDecay', 'InverseTimeDecay',
@@ -81,6 +83,8 @@ class LRScheduler:
     def set_state_dict(self, state_dict):
         self.state_keys()
         for key in self.keys:
+            for entry in () if isinstance(state_dict, dict) else state_dict:
+                compared(entry)
             _require(key in state_dict, RuntimeError,
                      f"{type(self).__name__}.set_state_dict: the state has no '{key}'")
             self.__dict__[key] = state_dict[key]
@@ -140,6 +144,7 @@ class PolynomialDecay(LRScheduler):
     """From learning_rate to end_lr in decay_steps as (1 - epoch/decay_steps)^power; with cycle, the span grows
     by another decay_steps whenever it is over."""
 
+    @asks("decay_steps<?")
     def __init__(self, learning_rate, decay_steps, end_lr=0.0001, power=1.0, cycle=False, last_epoch=-1,
                  verbose=False):
         _require(isinstance(decay_steps, int) and decay_steps > 0, AssertionError,
@@ -208,7 +213,7 @@ class MultiStepDecay(LRScheduler):
                  f"MultiStepDecay: milestones must be a list or tuple, got {type(milestones).__name__}")
         _require(all(a < b for a, b in zip(milestones, milestones[1:])), ValueError,
                  f"MultiStepDecay: milestones must increase, got {milestones}")
-        _require(gamma < 1, ValueError, f"MultiStepDecay: gamma must be less than 1, got {gamma}")
+        _require(not gamma >= 1, ValueError, f"MultiStepDecay: gamma must be less than 1, got {gamma}")
         self.milestones = milestones
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
@@ -221,7 +226,7 @@ class StepDecay(LRScheduler):
     def __init__(self, learning_rate, step_size, gamma=0.1, last_epoch=-1, verbose=False):
         _require(isinstance(step_size, int), TypeError,
                  f"StepDecay: step_size must be an int, got {type(step_size).__name__}")
-        _require(gamma < 1, ValueError, f"StepDecay: gamma must be less than 1, got {gamma}")
+        _require(not gamma >= 1, ValueError, f"StepDecay: gamma must be less than 1, got {gamma}")
         _require(step_size > 0, AssertionError, f"StepDecay: step_size must be positive, got {step_size}")
         self.step_size = step_size
         self.gamma = gamma
@@ -456,6 +461,7 @@ class LinearLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from learning_rate to eta_min in T_0 epochs, again and again, T_mult times as long each."""
 
+    @asks("T_0<?")
     def __init__(self, learning_rate, T_0, T_mult=1, eta_min=0, last_epoch=-1, verbose=False):
         _require(isinstance(T_0, int) and T_0 > 0, ValueError,
                  f"CosineAnnealingWarmRestarts: T_0 must be a positive int, got {T_0!r}")

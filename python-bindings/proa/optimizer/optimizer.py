@@ -2,6 +2,7 @@
 gradients into batches of one dtype, rate and kind of decay, and hands each to one multi-tensor op; the batches are
 kept from step to step while nothing about the parameters changes."""
 from .. import _core
+from .._errors import need_attribute
 from ..framework import mode, unique_name
 from ..regularizer import L2Decay
 from .kind import Kind
@@ -74,6 +75,8 @@ class Optimizer:
             raise TypeError(f"{who}: grad_clip must be one of paddle.nn.ClipGradBy…, got {type(grad_clip).__name__}")
         self._name = name
         self._parameter_list = [] if parameters is None else list(parameters)
+        if self._parameter_list and not isinstance(self._parameter_list[0], dict):
+            need_attribute(who, "dtype", "a list of Tensors", parameters=self._parameter_list[0])
         self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
         self._grad_clip = grad_clip
         self._learning_rate = learning_rate

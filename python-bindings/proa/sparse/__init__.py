@@ -4,7 +4,8 @@ import math
 
 from .._asks import asks
 from .. import _core
-from .._errors import need_attribute
+from .._errors import need_attribute, of_kind
+from ..framework.dtype import to_dtype
 from ..tensor._tools import INTEGER, Tensor, dtype_name
 from .tensor import (SparseCooTensor, SparseCsrTensor, SparseTensor, coo, from_flat, host, like, need_coo, need_sparse,
                      summed)
@@ -124,6 +125,7 @@ del _name, _text
 
 def pow(x, factor, name=None):
     """The stored values to a power."""
+    factor = float(factor)
     return need_sparse("pow", "x", x).with_values(_core.pow(x.values(), factor))
 
 
@@ -146,6 +148,7 @@ def rad2deg(x, name=None):
 
 def cast(x, index_dtype=None, value_dtype=None, name=None):
     """x with values of another dtype. Coordinates are int64 whatever index_dtype says."""
+    _, value_dtype = (None if dtype is None else to_dtype(dtype) for dtype in (index_dtype, value_dtype))
     values = need_sparse("cast", "x", x).values()
     return x.with_values(values if value_dtype is None else _core.cast(values, value_dtype))
 
@@ -295,7 +298,7 @@ def masked_matmul(x, y, mask, name=None):
 @asks("eager:x.shape!InvalidArgument eager:vec:Tensor!InvalidArgument")
 def mv(x, vec, name=None):
     """The product of a sparse matrix and a dense vector."""
-    if len(x.shape) != 2 or len(vec.shape) != 1:
+    if len(need_sparse("mv", "x", x).shape) != 2 or len(vec.shape) != 1:
         raise ValueError(f"mv: x must have two dims and vec one, got shapes {list(x.shape)} and {list(vec.shape)}")
     return _core.squeeze(matmul(x, _core.unsqueeze(vec, [1])), [1])
 
@@ -346,6 +349,8 @@ def transpose(x, perm, name=None):
 @asks("eager:shape:list,tuple!InvalidArgument")
 def reshape(x, shape, name=None):
     """x with another shape of as many elements; one entry may be −1, and 0 keeps a dim."""
+    if not all(hasattr(n, "__index__") for n in shape):
+        raise of_kind(f"reshape: shape must hold ints, got {shape!r}")
     t = coo(need_sparse("reshape", "x", x))
     shape = [x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape)]
     if -1 in shape:
@@ -388,6 +393,7 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None):
     [0.0, 5.0]
     """
     import numpy as np
+    dtype = None if dtype is None else to_dtype(dtype)
     t, ndim = coo(need_sparse("sum", "x", x)), len(x.shape)
     values = t.values() if dtype is None else _core.cast(t.values(), dtype)
     if dtype is None and dtype_name(values.dtype) in ("bool", "int32"):

@@ -1,5 +1,7 @@
 """Layers round the functions of paddle.sparse.nn.functional, and batch normalization of points."""
 from ... import nn
+from ...nn.functional._args import ints
+from ...nn.functional._args import padding as padding_of
 from ...nn.initializer.draw import of_convolution
 from ..tensor import need_sparse
 from . import functional as F
@@ -87,14 +89,17 @@ class _Conv(nn.Layer):
         super().__init__()
         n = self._dims
         if padding_mode != "zeros":
-            raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
+            raise AssertionError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
         form = "NDHWC" if n == 3 else "NHWC"
         if groups != 1:
             raise AssertionError(f"{type(self).__name__}: groups must be 1, got {groups!r}")
         if data_format not in (None, form):
             raise ValueError(f"{type(self).__name__}: data_format must be '{form}', got {data_format!r}")
-        kernel = [kernel_size] * n if isinstance(kernel_size, int) else list(kernel_size)
-        self._stride, self._padding, self._dilation, self._groups = stride, padding, dilation, groups
+        who = type(self).__name__
+        kernel = ints(kernel_size, n, who, "kernel_size")
+        padding_of(padding, n, True, who)
+        self._stride, self._dilation = ints(stride, n, who, "stride"), ints(dilation, n, who, "dilation")
+        self._padding, self._groups = padding, groups
         self._data_format = form
         fan_in = in_channels
         for k in kernel:

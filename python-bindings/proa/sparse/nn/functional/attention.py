@@ -12,6 +12,8 @@ from .activation import softmax
 def attention(query, key, value, sparse_mask, key_padding_mask=None, attn_mask=None, name=None):
     """softmax(query·keyᵀ / √d)·value of [batch, heads, n, d] tensors, over the entries of sparse_mask, a CSR tensor
     [batch·heads, n, n]. key_padding_mask [batch, n] and attn_mask [n, n] are added to the scores."""
+    if isinstance(sparse_mask, _core.Tensor) and not isinstance(sparse_mask, SparseCsrTensor):
+        raise NotImplementedError("(Unimplemented) attention: sparse_mask must be a CSR Tensor, got another one")
     if not isinstance(sparse_mask, SparseCsrTensor):
         raise TypeError(f"attention: sparse_mask must be a CSR Tensor, got {type(sparse_mask).__name__}")
     batch, heads, n, d = query.shape

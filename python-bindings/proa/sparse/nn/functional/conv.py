@@ -53,10 +53,10 @@ def _points(flat, shape):
 
 def _conv(who, x, weight, bias, stride, padding, dilation, groups, subm, data_format, n):
     import numpy as np
+    if groups != 1:
+        raise AssertionError(f"{who}: groups must be 1, got {groups}")
     need_rank(who, n + 2, x=x)
     _check(who, x, data_format, n)
-    if groups != 1:
-        raise ValueError(f"{who}: groups must be 1, got {groups}")
     stride, dilation = _tuple(who, "stride", stride, n), _tuple(who, "dilation", dilation, n)
     kernel = list(weight.shape[:n])
     if padding == "VALID":
