@@ -96,7 +96,10 @@ def main():
             if found.get("error"):
                 sys.exit(f"{builds[1].folder} cannot export the models: {found['error']}")
         for family in a.families.split(","):
-            units = ["add"] if family == "dispatch" else [u.name for u in worker.families()[family]() if a.unit in u.name]
+            named = ["add"] if family == "dispatch" else [u.name for u in worker.families()[family]()]
+            units = [name for name in named if family == "dispatch" or a.unit in name]
+            if not units:
+                sys.exit(f"no unit of {family} has {a.unit!r} in its name; there are {', '.join(named)}")
             fine &= show(family, compare(builds, family, units, a.rounds), a.within)
     return 0 if fine else 1
 

@@ -24,6 +24,9 @@ bool proa__mul_size(size_t a, size_t b, size_t *out);
  * threads as get `grain` items each. Bounds of ranges depend on timing; results must not depend on them. */
 typedef void (*proa_range_fn)(int64_t begin, int64_t end, void *context);
 void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context);
+/* proa__parallel for a body that reads more of its input than its range, such as all indices for those of its
+ * rows: makes one range a thread, not several. */
+void proa__parallel_scans(int64_t n, int64_t grain, proa_range_fn body, void *context);
 
 /* ---- CPU levels ------------------------------------------------------------------------ */
 /* The microarchitecture level: 0 = baseline of the architecture, 1 = x86-64-v3, 2 = x86-64-v4.

@@ -209,7 +209,8 @@ static __attribute__((noinline)) void run_region(int64_t n, int pieces, int thre
     if (r.failed_at >= 0) proa_fail(r.code, "%s", r.message);
 }
 
-void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
+/* pieces_a_grain 0: one piece a thread. */
+static inline void parallel(int64_t n, int64_t grain, int pieces_a_grain, proa_range_fn body, void *context)
 {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
@@ -218,10 +219,22 @@ void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
         if (threads > grains) threads = grains;
         threads = proa__team_reserve((int)threads);
         if (threads > 1) {
-            int64_t pieces = grains < MAX_PIECES / PIECES_A_GRAIN ? grains * PIECES_A_GRAIN : MAX_PIECES;
+            int64_t pieces = !pieces_a_grain                        ? threads
+                             : grains < MAX_PIECES / pieces_a_grain ? grains * pieces_a_grain
+                                                                    : MAX_PIECES;
             run_region(n, (int)(pieces < n ? pieces : n), (int)threads, body, context);
             return;
         }
     }
     body(0, n, context);
+}
+
+void proa__parallel(int64_t n, int64_t grain, proa_range_fn body, void *context)
+{
+    parallel(n, grain, PIECES_A_GRAIN, body, context);
+}
+
+void proa__parallel_scans(int64_t n, int64_t grain, proa_range_fn body, void *context)
+{
+    parallel(n, grain, 0, body, context);
 }

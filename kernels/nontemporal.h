@@ -36,6 +36,19 @@ static inline __attribute__((unused)) void nontemporal_copy(void *to, const void
     proa__copy_nontemporal(to, from, bytes);
 }
 
+/* Zeros; whole cache lines at aligned addresses get non-temporal stores where there is AVX-512. */
+static inline __attribute__((unused)) void nontemporal_zero(void *to, int64_t bytes)
+{
+#if defined(__AVX512F__)
+    if ((((uintptr_t)to | (uintptr_t)bytes) & 63) == 0) {
+        for (int64_t i = 0; i < bytes; i += 64)
+            _mm512_stream_si512((void *)((char *)to + i), _mm512_setzero_si512());
+        return;
+    }
+#endif
+    memset(to, 0, (size_t)bytes);
+}
+
 /* Number of elements in the next tile: `step`, but the first tile only reaches to the start of a cache
  * line. */
 static inline __attribute__((unused)) int64_t nontemporal_length(const void *to, int64_t left, int64_t step,

@@ -53,7 +53,7 @@ static proa_status graph_run(graph_job *j, proa_dtype dtype)
     j->count = proa_scratch((size_t)(j->rows + 1) * sizeof *j->count);
     if (!j->count) return proa_error();
     memset(j->count, 0, (size_t)(j->rows + 1) * sizeof *j->count);
-    proa__parallel(j->rows, grain, body, j);
+    proa__parallel_scans(j->rows, grain, body, j);
     return PROA_OK;
 }
 

@@ -89,6 +89,22 @@ START_TEST(small_ranges_start_no_thread)
 }
 END_TEST
 
+START_TEST(scans_make_one_range_a_thread)
+{
+    for (int threads = 1; threads <= 5; threads++) {
+        one_range r = {0};
+        proa_set_threads(threads);
+        proa__parallel_scans(ITEMS, 100, note, &r);
+        ck_assert_int_eq(r.calls, threads);
+        proa__parallel_scans(ITEMS, 100, mark, NULL);
+        ck_assert_int_eq(count_wrong(ITEMS, 1), 0);
+        r.calls = 0;
+        proa__parallel_scans(199, 100, note, &r);
+        ck_assert_int_eq(r.calls, 1);
+    }
+}
+END_TEST
+
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -411,7 +427,7 @@ START_TEST(what_cannot_be_served_whole_keeps_its_own_threads)
 }
 END_TEST
 
-SUITE("threads", ranges_cover_everything_once, small_ranges_start_no_thread,
+SUITE("threads", ranges_cover_everything_once, small_ranges_start_no_thread, scans_make_one_range_a_thread,
       ranges_of_a_thread_that_is_held_up_are_taken, errors_of_workers_arrive, settings_belong_to_a_thread,
       a_flag_of_zero_goes_back_to_all_threads, quotas_and_the_environment_decide,
       user_threads_have_teams_of_their_own, workers_that_slept_come_back, a_forked_child_runs_one_thread,

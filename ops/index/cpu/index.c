@@ -215,7 +215,7 @@ static proa_status scatter_points(const char *who, proa_tensor *out, const proa_
     if (status == PROA_OK) {
         point_sums p = {&acc,  rows,  from->data,
                         count, inner, (int64_t)proa_dtype_size((proa_dtype)out->dtype)};
-        if (from->numel) proa__parallel(inner, grain_for(count * 4) + 63, add_points, &p);
+        if (from->numel) proa__parallel_scans(inner, grain_for(count * 4) + 63, add_points, &p);
         status = accumulate_end(&acc);
     }
     proa_scratch_free(rows);
@@ -289,12 +289,13 @@ static proa_status put_rows(const proa_index_put_args *a, const int64_t *rows, i
     bool any = value->numel > 0;
     if (a->accumulate) {
         status = accumulate_begin(&acc, a->out, a->x);
-        if (status == PROA_OK && any) proa__parallel(inner, grain_for(count * 4) + 63, add_points, &p);
+        if (status == PROA_OK && any) proa__parallel_scans(inner, grain_for(count * 4) + 63, add_points, &p);
         if (status == PROA_OK) status = accumulate_end(&acc);
     } else {
         status = proa__copy(a->out, a->x);
         acc = (accumulator){a->out, a->out->data, NULL, item};
-        if (status == PROA_OK && any) proa__parallel(inner, grain_for(count * item) + 63, put_points, &p);
+        if (status == PROA_OK && any)
+            proa__parallel_scans(inner, grain_for(count * item) + 63, put_points, &p);
     }
     if (value != a->value) proa_drop(value);
     return status;

@@ -54,14 +54,14 @@ PROA_KERNEL(scatter_cpu, scatter)
     if (!a->index->numel || !a->updates->numel) return PROA_OK;
     int64_t grain = ACCUMULATE_GRAIN / (a->index->numel * r.inner / r.length + 1) + 1;
     if (a->overwrite) {
-        proa__parallel(r.length, grain, scatter_rows, &j);
+        proa__parallel_scans(r.length, grain, scatter_rows, &j);
         return PROA_OK;
     }
     PROA_TRY(accumulate_begin(&acc, a->out, a->out));
     j.seen = proa_scratch((size_t)r.length);
     if (j.seen) {
         memset(j.seen, 0, (size_t)r.length);
-        proa__parallel(r.length, grain, scatter_rows, &j);
+        proa__parallel_scans(r.length, grain, scatter_rows, &j);
     }
     proa_scratch_free(j.seen);
     PROA_TRY(accumulate_end(&acc));
