@@ -80,9 +80,11 @@ PROA_API proa_status proa_program_receive(proa_program *p, const char *name, int
                                           int64_t group);
 /* A fed variable (static.data): the next input. New symbolic tensor. */
 PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *spec);
-/* Changes the shape of an input, also its rank, and replays all ops through the doors, so that shapes behind
- * it follow. On error (an op that cannot take the shape) the program stays as it was. */
-PROA_API proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape);
+/* Changes the shape of an input, also its rank, and its dtype (PROA_NODTYPE: not), and replays all ops
+ * through the doors, so that what is behind it follows. On error (an op that cannot take it) the program
+ * stays as it was. */
+PROA_API proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape,
+                                                proa_dtype dtype);
 /* Declares that the rows of an input form sequences (Paddle's LoD): adds one input per level,
  * "<name>@LOD_<level>", int64 [sequences + 1], for their offsets. In Paddle's files these have no name. */
 PROA_API proa_status proa_program_data_lod(proa_program *p, const proa_tensor *data, int32_t levels);

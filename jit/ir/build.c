@@ -83,7 +83,7 @@ proa_tensor *proa_program_declare(proa_program *p, const proa_input_spec *spec)
 
 bool proa_program_is_declared(const proa_program *p, const char *name)
 {
-    const proa_var *v = p && name ? proa__hash_map_find(&proa__root(p)->names, name) : NULL;
+    const proa_var *v = p && name ? proa__var_find(p->blocks[p->current], name) : NULL;
     return v && v->unmade;
 }
 

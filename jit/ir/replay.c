@@ -360,17 +360,19 @@ proa_status proa_program_recast(proa_program *p, bool marked_only)
     return proa__program_replay(p, &(proa__replay_hook){recast_op, &marked_only});
 }
 
-/* ---- inputs of another shape ------------------------------------------------------------ */
+/* ---- inputs of another shape or dtype --------------------------------------------------- */
 
 static void take_shape(proa_tensor *handle, const proa_tensor *like)
 {
+    handle->dtype = like->dtype;
     handle->ndim = like->ndim;
     handle->numel = like->numel;
     memcpy(handle->shape, like->shape, sizeof handle->shape);
     memcpy(handle->strides, like->strides, sizeof handle->strides);
 }
 
-proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape)
+proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape,
+                                       proa_dtype dtype)
 {
     PROA_TRY(proa_error());
     proa_var *v = p && input ? proa__var_behind(p, input) : NULL;
@@ -379,7 +381,8 @@ proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input
                          "program_reshape_input: needs an input of the program and at most %d dims",
                          PROA_MAX_DIMS);
     PROA_SCOPED;
-    proa_meta before = proa_meta_of(v->handle), meta = {.dtype = before.dtype, .ndim = (int8_t)shape.count};
+    proa_meta before = proa_meta_of(v->handle),
+              meta = {.dtype = dtype ? dtype : before.dtype, .ndim = (int8_t)shape.count};
     for (int i = 0; i < meta.ndim; i++) meta.shape[i] = shape.at[i];
     const proa_tensor *was = proa__tensor_bare(&before, PROA_T_SYMBOLIC);
     const proa_tensor *now = was ? proa__tensor_bare(&meta, PROA_T_SYMBOLIC) : NULL;

@@ -138,6 +138,30 @@ proa_status pad_constant_like_read(proa_wire_reader *r)
                                      .pad_value = proa_wire_float(r, "pad_value", 0)));
 }
 
+/* Each dim of X as often as target_tensor's holds it. */
+proa_status expand_as_v1_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *target = proa_wire_input(r, "target_tensor");
+    int64_t times[PROA_MAX_DIMS];
+    if (!x || !target) return proa_error();
+    bool known = proa__is_given(target) && x->ndim == target->ndim;
+    if (!known)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "expand_as: X %s and target_tensor %s must have as many axes as each other",
+                         proa__tensor_text(x), proa__tensor_text(target));
+    for (int i = 0; i < x->ndim; i++) {
+        known &= x->shape[i] > 0 && target->shape[i] > 0;
+        times[i] = x->shape[i] > 0 ? target->shape[i] / x->shape[i] : 1;
+        if (x->shape[i] > 0 && target->shape[i] > 0 && target->shape[i] % x->shape[i])
+            return proa_fail(
+                PROA_ERR_INVALID_ARGUMENT, "expand_as: axis %d of target_tensor %s is no multiple of X's, %s",
+                i, proa__shape_text(target->shape, target->ndim), proa__shape_text(x->shape, x->ndim));
+    }
+    proa_ints list = {x->ndim, times, NULL, NULL};
+    if (!known) list = (proa_ints){0, NULL, proa_floor_divide(proa_shape(target), proa_shape(x)), NULL};
+    return proa_wire_result(r, "Out", proa_tile(x, list));
+}
+
 /* ---- columns of several inputs ---------------------------------------------------------------------- */
 
 static proa_status columns(proa_wire_reader *r, bool add)

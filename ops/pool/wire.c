@@ -232,3 +232,19 @@ proa_status pool_read_global(int rank, proa_wire_reader *r)
                         : proa_adaptive_avg_pool2d(x, size, .data_format = f);
     return proa_wire_result(r, "Out", out);
 }
+
+proa_status max_pool_with_index_read_global(int rank, proa_wire_reader *r)
+{
+    static const int64_t ones[3] = {1, 1, 1};
+    const proa_ints size = {rank, ones, NULL, NULL};
+    proa_tensor *x = proa_wire_input(r, "X"), *out, *mask = NULL;
+    if (rank == 3) {
+        proa_max_pool3d_with_index_result made = proa_max_pool3d_with_index(x, size, .adaptive = true);
+        out = made.out, mask = made.mask;
+    } else {
+        proa_max_pool2d_with_index_result made = proa_max_pool2d_with_index(x, size, .adaptive = true);
+        out = made.out, mask = made.mask;
+    }
+    PROA_TRY(proa_wire_result(r, "Out", out));
+    return proa_wire_result(r, "Mask", mask);
+}

@@ -105,6 +105,7 @@ bool py_to_scalar(PyObject *obj, proa_scalar *out);
 /* A buffer in the caller's frame for a call's lists; those that do not fit are allocated in the scope. */
 typedef struct py_arena {
     char *at, *end;
+    const char *name; /* the call's argument `name`, where a program is built; or NULL */
 } py_arena;
 /* Converts obj into field f of args; memory that it needs comes from `arena` or ends with the scope. */
 bool py_to_field(const char *who, const proa_field *f, const char *name, PyObject *obj, void *args,

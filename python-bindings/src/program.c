@@ -307,12 +307,13 @@ static PyObject *program_find(PyObject *self, PyObject *arg)
 
 static PyObject *program_reshape_input(PyObject *self, PyObject *args)
 {
-    PyObject *input, *shape;
+    PyObject *input, *shape, *dtype;
     proa_ints ints;
-    if (!PyArg_ParseTuple(args, "O!O", py_tensor_type, &input, &shape)) return NULL;
+    proa_dtype d;
+    if (!PyArg_ParseTuple(args, "O!OO", py_tensor_type, &input, &shape, &dtype)) return NULL;
     PROA_SCOPED;
-    if (!py_to_ints(shape, "shape is a list of ints", &ints)) return NULL;
-    return py_none_or_raise(proa_program_reshape_input(self_of(self), py_tensor_of(input), ints));
+    if (!py_to_ints(shape, "shape is a list of ints", &ints) || !py_to_dtype(dtype, &d)) return NULL;
+    return py_none_or_raise(proa_program_reshape_input(self_of(self), py_tensor_of(input), ints, d));
 }
 
 static PyObject *program_rename(PyObject *self, PyObject *args)
@@ -574,7 +575,7 @@ static PyMethodDef program_methods[] = {
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},
     {"reshape_input", program_reshape_input, METH_VARARGS,
-     "reshape_input(variable, shape): another shape, which what ops make of it follows."},
+     "reshape_input(variable, shape, dtype): another shape and dtype, which what ops make of it follows."},
     {"data_lod", program_data_lod, METH_VARARGS,
      "data_lod(data, levels): inputs <name>@LOD_<level> for the offsets of its sequences."},
     {"persistable", program_persistable, METH_VARARGS,

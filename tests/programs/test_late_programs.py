@@ -278,3 +278,48 @@ def test_a_clone_knows_which_inputs_want_gradients(program):
     grad, = fluid.gradients(block.var(y.name), block.var("x"))
     value = np.array([1, 2, -1], "float32")
     assert np.allclose(fluid.Executor().run(copy, feed={"x": value}, fetch_list=[grad])[0], 3 * value ** 2)
+
+
+@pytest.mark.parametrize("pick, expected", [(1.0, 6.0), (-1.0, -3.0)])
+def test_functions_of_layers_in_branches(pick, expected):
+    x = layers.data("x", [3], append_batch_size=False)
+    out = layers.cond(layers.reduce_sum(x) > 0.0, lambda: layers.scale(x, 2.0),
+                      lambda: layers.elementwise_mul(x, layers.fill_constant([3], "float32", 1.0)))
+    assert run({"x": np.full(3, pick, "float32")}, [layers.reduce_sum(out)])[0] == expected
+
+
+def test_a_learning_rate_may_be_fed():
+    x, rate = layers.data("x", [2], append_batch_size=False), fluid.data("rate", [1], "float32")
+    w = layers.create_parameter([2], "float32", default_initializer=fluid.initializer.Constant(1.0))
+    fluid.optimizer.SGD(learning_rate=rate).minimize(layers.reduce_sum(w * x))
+    for step, expected in ((0.5, 0.0), (0.25, 0.5)):
+        feed = {"x": np.array([2.0, 2.0], "float32"), "rate": np.array([step], "float32")}
+        assert run(feed, [w])[0].tolist() == [expected] * 2
+
+
+def test_layers_data_takes_values_of_another_dtype():
+    x, label = layers.data("x", [4]), layers.data("label", [1])
+    wide = run({"x": np.full((2, 4), 0.1)}, [layers.reduce_mean(x)])[0]
+    assert wide.dtype == np.float64 and abs(wide - 0.1) < 1e-15
+    loss = layers.softmax_with_cross_entropy(x, label)
+    feed = {"x": np.eye(2, 4, dtype="float32"), "label": np.array([[0], [1]])}
+    assert np.allclose(run(feed, [loss])[0], np.log(np.e + 3) - 1)
+
+
+def test_a_tensor_of_a_scope_gets_memory_of_its_dims():
+    tensor = fluid.global_scope().var("plain").get_tensor()
+    tensor._set_dims([2, 3])
+    for allocate, dtype in ((tensor._alloc_int, "int32"), (tensor._alloc_float, "float32"), (tensor._alloc_double, "float64")):
+        allocate(fluid.CPUPlace())
+        assert np.array(tensor).dtype == dtype and tensor._get_dims() == [2, 3]
+    held = fluid.global_scope().var("number")
+    held.set_int(7)
+    assert held.is_int() and not held.is_float() and held.get_int() == 7
+
+
+@pytest.mark.parametrize("rows", [4, -1])
+def test_expand_as_repeats_to_another_shape(rows):
+    x, target = (fluid.data(name, [rows, n]) for name, n in (("x", 3), ("target", 6)))
+    out = layers.expand_as(x, target)
+    value = np.arange(12, dtype="float32").reshape(4, 3)
+    assert np.array_equal(run({"x": value, "target": np.zeros((4, 6), "float32")}, [out])[0], np.tile(value, (1, 2)))

@@ -16,7 +16,7 @@ REFUSED = {
     "nn_functional_activation": {"elu_in_place", "gumbel_softmax_shape"},
     "nn_functional_common": {"dropout_kept_values", "pad", "sequence_mask"},
     "nn_functional_loss": {f"{a}_{b}" for a in ("embedding", "likelihood") for b in ("mean", "sum", "none")},
-    "tensor_creation": {"members", "state", "printing"},
+    "tensor_creation": {"members", "state", "printing", "shapes_of_arrays"},
     "tensor_indexing": {"get_masks", "set_masks"},
     "tensor_linalg": {"contractions"},
     "tensor_manipulation": {"gathers", "fills"},

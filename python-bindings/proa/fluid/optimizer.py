@@ -1,4 +1,5 @@
 """fluid.optimizer: the optimizers under the names and signatures of 2.0."""
+from .. import _core
 from .. import optimizer as _optimizer
 from ..distributed.dgc import DGCMomentum
 from ..optimizer.lr import LRScheduler
@@ -15,6 +16,8 @@ __all__ = ["Adadelta", "AdadeltaOptimizer", "Adagrad", "AdagradOptimizer", "Adam
 
 class _Fluid:
     """What 2.0's optimizers do that those of paddle.optimizer spell otherwise."""
+
+    _rate_kinds = (float, LRScheduler, _core.Tensor)  # a Tensor: a variable of the program
 
     def current_step_lr(self):
         """The learning rate of this step."""
@@ -35,8 +38,9 @@ class _Fluid:
 
 
 def _rate(learning_rate):
-    return learning_rate if isinstance(learning_rate, LRScheduler) else getattr(learning_rate, "_scheduler", None) or \
-        float(learning_rate)
+    scheduler = learning_rate if isinstance(learning_rate, LRScheduler) else getattr(learning_rate, "_scheduler", None)
+    variable = isinstance(learning_rate, _core.Tensor) and learning_rate.is_symbolic
+    return scheduler or (learning_rate if variable else float(learning_rate))
 
 
 def _common(learning_rate, parameter_list, regularization, grad_clip, name):

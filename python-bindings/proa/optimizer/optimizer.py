@@ -48,6 +48,7 @@ class Optimizer:
 
     _kind = Kind(None, (), (), ())
     _options = ()  # names of the options that a parameter group may set
+    _rate_kinds = (float, LRScheduler)
     _own = frozenset()  # of _STEPS, those that the class has from a user
     _decays_rows = True  # whether weight decay goes with gradients that are SelectedRows
 
@@ -68,7 +69,7 @@ class Optimizer:
                             f"{type(parameters).__name__}")
         if parameters is None and not mode.building():
             raise AttributeError(f"{who}: parameters must be given, such as model.parameters()")
-        if not isinstance(learning_rate, (float, LRScheduler)):
+        if not isinstance(learning_rate, self._rate_kinds):
             raise TypeError(f"{who}: learning_rate must be a float or an LRScheduler, got "
                             f"{type(learning_rate).__name__}")
         if grad_clip is not None and not callable(grad_clip):

@@ -15,6 +15,8 @@ def is_static(optimizer_or_loss):
 def rate_variable(opt, program):
     """The program's variable of the learning rate; an executor sets it before a run if there is a scheduler."""
     from ..static.variable import make_persistable
+    if isinstance(opt._learning_rate, _core.Tensor):  # a variable that a user feeds or computes
+        return opt._learning_rate
     key = id(program)
     kept = opt._rate_vars.get(key)
     if kept is None:

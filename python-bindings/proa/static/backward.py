@@ -39,10 +39,9 @@ def gradient_of(program, name):
     var = program._variable(name.removesuffix("@GRAD")) if name.endswith("@GRAD") else None
     if var is None or program._loss is None or not var.is_floating_point():
         return None
-    if name.removesuffix("@GRAD") in program._core.inputs:
-        var.stop_gradient = False
-    if var.stop_gradient:
+    if any(entry[0] == var.name and entry[5] for entry in program._core.vars(0)):
         return None
+    var.stop_gradient = False
     return _gradients(program, [program._loss], [var], None, None)[0]
 
 

@@ -57,8 +57,8 @@ class _Plan:
     def __init__(self, program, feeds, lods, shapes, fetches, scope, prune, passes):
         self.program, self.scope = program, scope
         core = self.core = program._core.clone()
-        for name, shape in shapes.items():
-            core.reshape_input(core.find(name), shape)
+        for name, (shape, dtype) in shapes.items():
+            core.reshape_input(core.find(name), shape, dtype)
         self.feeds = [_Feed(name, core.find(name)) for name in feeds]
         # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
         self.fed_lods = [(name, level, var) for name, var in ((f.name, f.var) for f in self.feeds) if lods.get(name)
@@ -227,15 +227,21 @@ def _levels(program, name, value):
 
 
 def _other_shape(var, value):
-    """[the shape] of a fed value that is not of the variable's."""
+    """[(shape, dtype)] of a fed value that has others than the variable."""
     if isinstance(value, ScopeTensor):
         value = value._value()
     if not hasattr(value, "shape"):
         import numpy
         value = numpy.asarray(value)
+        dtype = dtype_name(var.dtype)  # numbers take the variable's
+    else:
+        dtype = str(value.dtype).removeprefix("paddle.")
     found, declared = tuple(value.shape), var.declared_shape
-    same = len(found) == len(declared) and all(a < 0 or a == b for a, b in zip(declared, found))
-    return [] if same else [found]
+    fits = len(found) == len(declared) and all(a < 0 or a == b for a, b in zip(declared, found))
+    same = dtype in (dtype_name(var.dtype), "uint16")  # bfloat16 as NumPy holds it
+    if not fits and found and declared and declared[0] < 0:
+        found = (-1, *found[1:])
+    return [] if fits and same else [(tuple(declared) if fits else found, dtype_name(var.dtype) if same else dtype)]
 
 
 def _as_array(result):

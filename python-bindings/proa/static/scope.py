@@ -26,6 +26,7 @@ class ScopeTensor:
         self._tensor, self._owner = tensor, owner
         self._own = lod or []
         self._flat = None  # a tensor, and an array on its memory
+        self._dims = []
 
     @property
     def _lod(self):
@@ -54,7 +55,24 @@ class ScopeTensor:
             self._tensor = value
 
     def _set_dims(self, shape):
-        """The shape is that of what is set."""
+        """The shape that _alloc_float and its like give; set() brings its own."""
+        self._dims = list(shape)
+
+    def _get_dims(self):
+        return self.shape()
+
+    def _alloc_float(self, place=None):
+        self._alloc("float32")
+
+    def _alloc_double(self, place=None):
+        self._alloc("float64")
+
+    def _alloc_int(self, place=None):
+        self._alloc("int32")
+
+    def _alloc(self, dtype):
+        with eager():
+            self.set(_core.full(self._dims, 0, dtype))
 
     def _element(self, index, value=None):
         """The element at an index of the flattened tensor, set first if a value is given."""
@@ -134,6 +152,7 @@ class ScopeVariable:
 
     def __init__(self, scope, name):
         self._scope, self._name, self.value, self.lod = scope, name, None, []
+        self._number = None  # float or int: of the one number that set_float or set_int gave
 
     def assign(self, tensor):
         """Takes over a tensor's data: in place if shape and dtype are the same, so that programs see it."""
@@ -164,10 +183,24 @@ class ScopeVariable:
     def set_float(self, value):
         """Holds one number."""
         self.get_tensor().set([float(value)])
+        self._number = float
 
     def set_int(self, value):
         """Holds one whole number."""
         self.get_tensor().set([int(value)])
+        self._number = int
+
+    def is_float(self):
+        return self._number is float
+
+    def is_int(self):
+        return self._number is int
+
+    def get_float(self):
+        return float(self.value)
+
+    def get_int(self):
+        return int(self.value)
 
     def get_lod_tensor_array(self):
         """The value, if it is a list of tensors."""

@@ -3,14 +3,21 @@ from .. import _core
 from .._asks import asks
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, plain_ints
 
-_OF_THE_TABLE = ("empty", "empty_like", "full_like", "ones", "ones_like", "zeros", "zeros_like")
+_OF_THE_TABLE = ("empty", "full_like", "ones", "ones_like", "zeros", "zeros_like")
 
-__all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "eye", "full", "linspace",
+__all__ = ["arange", "assign", "clone", "create_parameter", "create_tensor", "diagflat", "empty_like", "eye", "full", "linspace",
            "logspace", "meshgrid", "polar", "to_tensor", "tril_indices", "triu_indices", *_OF_THE_TABLE]
 
 to_tensor = _core.to_tensor
 _table = _core.api("paddle")
 globals().update((name, _table[name]) for name in _OF_THE_TABLE)
+
+
+def empty_like(x, dtype=None, name=None):
+    """A tensor with x's shape, and x's dtype unless another is given; its elements are 0. Eagerly, x may be an array."""
+    if hasattr(x, "__array_interface__") and not _core.is_capturing():
+        return _table["empty"](list(x.shape), x.dtype if dtype is None else dtype)
+    return _table["empty_like"](x, dtype)
 
 
 def _default(dtype):

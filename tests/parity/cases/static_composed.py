@@ -119,3 +119,11 @@ def steps():
                             "LearningRate": rate}, {"ParamOut": F, "SquaredAccumOut": F, "LinearAccumOut": F},
                    {"l1": 0.1, "l2": 0.2, "lr_power": -0.5}),
     ]
+
+
+@case("paddle.static.Block.append_op")
+@in_static
+def pooled_whole():
+    """Pooling over the whole plane, with the places of maxima."""
+    return program_of("max_pool2d_with_index", {"X": IMAGE}, {"Out": F, "Mask": "int32"},
+                      {"ksize": [2, 2], "strides": [1, 1], "paddings": [0, 0], "global_pooling": True}, ["X"])

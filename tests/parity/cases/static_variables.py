@@ -184,3 +184,28 @@ def facts():
             return out, exe.run(main, {"x": np.ones((2, 3), "float32")}, [y])
     finally:
         paddle.disable_static()
+
+
+@case("paddle.static.append_backward", "paddle.matmul", "paddle.concat", "paddle.topk", "paddle.mean")
+def names_of_results():
+    """`name` names a call's results; the gradients of what lies between have names, too."""
+    paddle.enable_static()
+    try:
+        main, startup = static.Program(), static.Program()
+        with static.scope_guard(static.Scope()), static.program_guard(main, startup):
+            x = static.data("x", [2, 3])
+            a = paddle.full([1], 1.5)
+            a.stop_gradient = False
+            start = paddle.nn.initializer.Assign(np.arange(12, dtype="float32").reshape(3, 4) ** 0.5)
+            w = paddle.create_parameter([3, 4], "float32", default_initializer=start)
+            h = paddle.matmul(x * a, w, name="product")
+            values, _ = paddle.topk(paddle.concat([h, h * 0.5], axis=1, name="both"), 2, name="largest")
+            loss = paddle.mean(values, name="loss")
+            static.append_backward(loss)
+            exe = static.Executor()
+            exe.run(startup)
+            fetched = exe.run(main, {"x": np.arange(6, dtype="float32").reshape(2, 3)},
+                              ["loss.tmp_0", "product.tmp_0@GRAD", a.name + "@GRAD"])
+            return h.name, values.name, loss.name, fetched
+    finally:
+        paddle.disable_static()

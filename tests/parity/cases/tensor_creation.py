@@ -142,3 +142,9 @@ def python_numbers_and_types():
     return [x.astype(int), x.astype(float), x.astype(bool), x.astype("int"), x.astype(complex),
             paddle.zeros([2], dtype=int), paddle.equal(x, 2),
             paddle.equal(x.astype("float32"), 2.0), paddle.equal(x, x)]
+
+
+@case("paddle.empty_like")
+def shapes_of_arrays():
+    made = [paddle.empty_like(np.ones((2, 3), "float64")), paddle.empty_like(np.ones(4, "int32"), dtype="float32")]
+    return [(one.shape, str(one.dtype)) for one in made]

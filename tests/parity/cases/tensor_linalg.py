@@ -30,3 +30,9 @@ def contractions():
             e("ijk,jkl->il", x, y), e("ij,ij->", m, m), e("ij->ji", m), e("bij,bjk->bik", x, rand(2, 4, 5)),
             e("i,j->ij", rand(2), rand(3)), e("...ij,...jk->...ik", x, rand(2, 4, 2)), e("ij,jk,kl", m, m, m),
             paddle.linalg.multi_dot([rand(2, 3), m, rand(3, 4)]), paddle.linalg.cov(m), paddle.linalg.corrcoef(m)]
+
+
+@case("paddle.kron")
+def products_of_real_and_complex():
+    x, z = rand(2, 3), paddle.complex(rand(3, 2), rand(3, 2))
+    return [paddle.kron(x, z), paddle.kron(z, x), paddle.kron(x.astype("float64"), z.astype("complex128"))]

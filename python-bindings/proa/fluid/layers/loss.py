@@ -22,6 +22,8 @@ def cross_entropy2(input, label, ignore_index=-100):
 def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
                                return_softmax=False, axis=-1):
     """The cross entropy of a softmax, and the softmax if wanted."""
+    if not soft_label and isinstance(label, _core.Tensor) and label.is_floating_point():
+        label = _core.cast(label, "int64")  # declared so, and fed with class numbers
     softmax, loss = one_op("softmax_with_cross_entropy", {"Logits": logits, "Label": label},
                            {"soft_label": soft_label, "ignore_index": ignore_index,
                             "numeric_stable_mode": numeric_stable_mode, "axis": axis}, "Softmax", "Loss")
