@@ -5,6 +5,7 @@
 #include "io/program_read.h"
 
 #include "core/internal.h"
+#include "ops/ints.h"
 
 #include <stdlib.h>
 
@@ -58,7 +59,7 @@ static bool constant_of(const proa_wire_reader *r, const char *name, int64_t *v)
     return value && proa__attr_int(value, v);
 }
 
-/* Stores entries that variables supply. The number of a constant among them stands beside its variable. */
+/* Stores entries that variables supply, and beside constants among them what these hold. */
 static proa_status supply_entries(proa_wire_reader *r, names from, proa_ints *v)
 {
     int64_t *numbers = proa__arena_array(&r->load->arena, from.count, sizeof *numbers);
@@ -68,8 +69,10 @@ static proa_status supply_entries(proa_wire_reader *r, names from, proa_ints *v)
         const char *name = from.at[i];
         entries[i] = proa__no_name(name) ? PROA_NONE : proa__name_find(r, from.where, name);
         if (!entries[i]) return proa_error();
+        int64_t held;
         if (proa__absent(entries[i])) numbers[i] = v->at && v->count == (int64_t)from.count ? v->at[i] : 0;
-        else if (!constant_of(r, name, &numbers[i])) numbers[i] = 0;
+        else if (constant_of(r, name, &held) && held >= 0 && held <= INT32_MAX)
+            numbers[i] = PROA_EXPECTED(held);
     }
     *v = (proa_ints){(int64_t)from.count, numbers, NULL, entries};
     return PROA_OK;

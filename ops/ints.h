@@ -8,6 +8,9 @@
 
 /* A list entry that is known only when the program runs. */
 #define PROA_UNKNOWN INT64_MIN
+/* What a list has beside the variable of an entry that will hold n (at most INT32_MAX), as a program file
+ * says. */
+#define PROA_EXPECTED(n) (INT64_MIN / 2 + (n))
 
 /* Fails with an error of op `who`. The op is looked up here, only on failure. */
 #define OP_FAIL(who, code, argument, ...) \
@@ -46,8 +49,8 @@ static inline proa_status proa__ints_count(const char *who, const char *arg, con
     *count = v->count;
     return PROA_OK;
 }
-/* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it, unless a number above 0 in the
- * list says what that variable will hold. */
+/* Entry i (i < count); PROA_UNKNOWN when a variable of a program supplies it, unless PROA_EXPECTED is beside
+ * it. */
 static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 {
     return proa__ints_plain(v) ? proa__known_entry(v->at[i]) : proa__ints_at_given(v, i);

@@ -52,7 +52,9 @@ int64_t proa__ints_at_given(const proa_ints *v, int64_t i)
     if (proa__is_given(v->tensor)) return element(v->tensor, i);
     if (v->tensors && proa__is_given(v->tensors[i])) {
         int64_t held = element(v->tensors[i], 0);
-        return held == PROA_UNKNOWN && v->at && v->at[i] > 0 ? v->at[i] : held;
+        bool said = held == PROA_UNKNOWN && v->at && v->at[i] >= PROA_EXPECTED(0) &&
+                    v->at[i] <= PROA_EXPECTED(INT32_MAX);
+        return said ? v->at[i] - PROA_EXPECTED(0) : held;
     }
     return v->at ? proa__known_entry(v->at[i]) : PROA_UNKNOWN;
 }
