@@ -1,5 +1,5 @@
 /* Reads list attributes that variables supply: through slots of the op, or because the attribute itself names
- * them (types VAR and VARS). May use core and io's own headers. */
+ * them (types VAR and VARS). May use core, ops and io's own headers. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/program_read.h"

@@ -8,8 +8,7 @@
 
 /* A list entry that is known only when the program runs. */
 #define PROA_UNKNOWN INT64_MIN
-/* What a list has beside the variable of an entry that will hold n (at most INT32_MAX), as a program file
- * says. */
+/* Stands beside the variable of an entry that will hold n (at most INT32_MAX), as a program file says. */
 #define PROA_EXPECTED(n) (INT64_MIN / 2 + (n))
 
 /* Fails with an error of op `who`. The op is looked up here, only on failure. */

@@ -138,11 +138,14 @@ PyTypeObject py_dtype_type = {
 
 static bool from_name(const char *name, proa_dtype *dtype)
 {
-    /* Python's own types, as NumPy takes them. */
+    /* Python's own types and the names of C's, as NumPy takes them. */
     static const struct {
         const char *name;
         proa_dtype dtype;
-    } own[] = {{"int", PROA_I64}, {"float", PROA_F64}, {"complex", PROA_C128}};
+    } own[] = {{"int", PROA_I64},     {"float", PROA_F64},   {"complex", PROA_C128}, {"double", PROA_F64},
+               {"single", PROA_F32},  {"half", PROA_F16},    {"long", PROA_I64},     {"longlong", PROA_I64},
+               {"intc", PROA_I32},    {"short", PROA_I16},   {"byte", PROA_I8},      {"ubyte", PROA_U8},
+               {"csingle", PROA_C64}, {"cdouble", PROA_C128}};
     if (!strncmp(name, "paddle.", 7)) name += 7;
     *dtype = proa_dtype_from_name(name);
     for (size_t i = 0; i < sizeof own / sizeof *own && *dtype == PROA_NODTYPE; i++)

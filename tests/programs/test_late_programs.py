@@ -323,3 +323,13 @@ def test_expand_as_repeats_to_another_shape(rows):
     out = layers.expand_as(x, target)
     value = np.arange(12, dtype="float32").reshape(4, 3)
     assert np.array_equal(run({"x": value, "target": np.zeros((4, 6), "float32")}, [out])[0], np.tile(value, (1, 2)))
+
+
+def test_mixed_precision_under_its_old_name():
+    from proa.fluid.contrib.mixed_precision import amp_nn, decorate, decorator, fp16_lists
+    assert decorate is paddle.static.amp.decorate is decorator.decorate
+    assert fp16_lists.AutoMixedPrecisionLists is paddle.static.amp.AutoMixedPrecisionLists
+    x, scale = layers.data("x", [2], append_batch_size=False), layers.data("scale", [1], append_batch_size=False)
+    grads, found = amp_nn.check_finite_and_unscale([x * 1.0], scale)
+    given = {"x": np.array([4.0, np.inf], "float32"), "scale": np.array([2.0], "float32")}
+    assert run(given, [found])[0].item() and not run({**given, "x": np.ones(2, "float32")}, [found])[0].item()

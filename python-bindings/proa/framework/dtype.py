@@ -10,6 +10,11 @@ _ALL = {str(d).rpartition(".")[2]: d for d in (bfloat16, bool, complex64, comple
                                                int8, int16, int32, int64, uint8)}
 
 
+# NumPy's names of the types of C, which are dtypes to Paddle, too
+_OF_C = {"double": float64, "single": float32, "half": float16, "long": int64, "longlong": int64, "int": int64, "intc": int32,
+         "short": int16, "byte": int8, "ubyte": uint8, "csingle": complex64, "cdouble": complex128, "bool_": bool, "float": float64}
+
+
 def dtype_name(d):
     """"float32" for paddle.float32, numpy.float32, numpy.dtype("float32") and "float32"."""
     if isinstance(d, str):
@@ -25,7 +30,7 @@ def to_dtype(d, what="dtype"):
         return d
     name = dtype_name(d)
     try:
-        return _ALL["float32" if name == "float" else "bool" if name == "bool_" else name]
+        return _ALL.get(name) or _OF_C[name]
     except KeyError:
         raise (ValueError if isinstance(d, type) else TypeError)(f"{what} must name a data type such as 'float32', got {d!r}") from None
 

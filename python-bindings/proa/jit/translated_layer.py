@@ -24,20 +24,41 @@ class _Method:
             raise ValueError(f"this program takes {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
                              f"{len(tensors)}")
         tensors = [one if isinstance(one, _core.Tensor) else _core.to_tensor(one) for one in tensors]
+        try:
+            results = self._run(tensors, training)
+        except ValueError:
+            if not self._widened(tensors):
+                raise
+            results = self._run(tensors, training)
+        return results[0] if len(results) == 1 else results
+
+    def _run(self, tensors, training):
         if training:
             if self._train is None:
                 self._training_program = self.program.clone(to_train=True)
                 self._train = _core.compile_program(self._training_program, True)
-            results = self._train.call(tensors)
-        else:
-            if self._predict is None:
-                self._predict = _core.compile_program(self.program, False)
-            was = _core.set_recording(False)
-            try:
-                results = self._predict.call(tensors)
-            finally:
-                _core.set_recording(was)
-        return results[0] if len(results) == 1 else results
+            return self._train.call(tensors)
+        if self._predict is None:
+            self._predict = _core.compile_program(self.program, False)
+        was = _core.set_recording(False)
+        try:
+            return self._predict.call(tensors)
+        finally:
+            _core.set_recording(was)
+
+    def _widened(self, tensors):
+        """Whether inputs had lengths that these tensors do not have; the program takes any there from now on."""
+        changed = False
+        for name, one in zip(self.inputs, tensors):
+            var = self.program.find(name)
+            declared, shape = var.declared_shape, one.shape
+            wide = [n if n == m else -1 for n, m in zip(declared, shape)]
+            if len(declared) == len(shape) and wide != list(declared):
+                self.program.reshape_input(var, wide, None)
+                changed = True
+        if changed:
+            self._predict = self._train = self._training_program = self._static = None
+        return changed
 
     def static(self):
         if self._static is None:

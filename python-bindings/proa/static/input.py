@@ -1,15 +1,13 @@
 """InputSpec: the shape, dtype and name of an input, without its values."""
 from .. import _core
+from ..framework.dtype import to_dtype
 
 
 def _dtype(value):
-    if value is None or isinstance(value, _core.dtype):
-        return value
-    name = value if isinstance(value, str) else getattr(value, "name", str(value))
-    found = getattr(_core, {"bool": "bool"}.get(name, name), None)
-    if not isinstance(found, _core.dtype):
-        raise TypeError(f"InputSpec: dtype {value!r} is unknown")
-    return found
+    try:
+        return None if value is None else to_dtype(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"InputSpec: dtype {value!r} is unknown") from None
 
 
 class InputSpec:

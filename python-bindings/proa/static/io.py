@@ -198,6 +198,7 @@ def load_inference_model(path_prefix, executor, **kwargs):
             if value is not None:
                 scope.var(name).hold(value)
     fetches = [program._core.find(name) for name in program._core.outputs]
+    program._any_shape.update(program._core.inputs)  # as far as the operators take it
     return [program, [name for name in program._core.inputs if "@LOD_" not in name], fetches]
 
 

@@ -278,7 +278,7 @@ class Program:
         self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
         self._loaders = []  # what DataLoader.from_generator(iterable=False) feeds to every run
-        self._any_shape = set()  # variables of fluid.layers.data, which take values of another rank
+        self._any_shape = set()  # fed variables whose values may have other shapes and dtypes than declared
         self._loss = None  # of append_backward
         self._kept = set()  # variables whose values stay in the scope
         self._late = None  # steps, where one of them needs a value that only a run has

@@ -210,3 +210,24 @@ def dicts_are_fed_and_fetched_by_key():
     made = net({"b": b, "a": a})
     paddle.jit.save(net, folder + "/net")
     return [list(made), list(made["m"][1]), made["z"], made["m"][1]["q"], paddle.jit.load(folder + "/net")(a, b)]
+
+
+@case(J + "save", J + "load", "paddle.static.load_inference_model", grad=False)
+def loaded_for_other_lengths():
+    """A model that was saved with the lengths of a call takes others when it is loaded."""
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Flatten(), nn.Linear(6, 2))
+    fill(net)
+    net = paddle.jit.to_static(net)
+    net(rand(8, 4))
+    net.eval()
+    path = saved(net)
+    loaded = paddle.jit.load(path)
+    seen = [loaded(rand(n, 4)) for n in (2, 8, 3)]
+    paddle.enable_static()
+    try:
+        exe = paddle.static.Executor()
+        program, feeds, fetches = paddle.static.load_inference_model(path, exe)
+        seen += [exe.run(program, {feeds[0]: np.ones((n, 4), "float32")}, fetches)[0] for n in (8, 2)]
+    finally:
+        paddle.disable_static()
+    return seen

@@ -127,3 +127,29 @@ def in_place_twins():
     y = rand(3) * 2.0
     kept = y.detach_()
     return seen, kept is y, y.stop_gradient, y
+
+
+@case("paddle.Tensor.tanh_", "paddle.Tensor.add_", "paddle.Tensor.reshape_", "paddle.Tensor.zero_")
+def leaves_in_place():
+    """A leaf that wants a gradient is not changed in place."""
+    def refused(change):
+        x = paddle.ones([2, 3])
+        x.stop_gradient = False
+        return raised(lambda: change(x))
+    return [refused(lambda x: x.tanh_()), refused(lambda x: x.add_(paddle.ones([2, 3]))), refused(lambda x: x.reshape_([3, 2])),
+            refused(lambda x: x.zero_()), refused(lambda x: x.__setitem__(0, 1.0))]
+
+
+@case("paddle.Tensor.astype", "paddle.cast", "paddle.zeros", "paddle.full", "paddle.arange", "paddle.static.data")
+def dtypes_by_names_of_c():
+    x = paddle.ones([2])
+    seen = [x.astype(name).dtype for name in ("double", "single", "half", "long", "int", "float", "short")]
+    seen += [paddle.cast(x, "double").dtype, paddle.zeros([1], "double").dtype, paddle.full([1], 2, "long").dtype,
+             paddle.arange(0, 3, 1, "double").dtype, paddle.static.InputSpec([1], "double").dtype]
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            seen += [paddle.static.data(name, [1], name).dtype for name in ("double", "float", "int", "half")]
+    finally:
+        paddle.disable_static()
+    return [str(one).rpartition(".")[2] for one in seen]

@@ -1,9 +1,8 @@
 """fluid.contrib: the parts that Paddle 2.1 documents: mixed precision, quantization (slim), recurrent layers."""
-from ...static import amp as mixed_precision
 
 
 def __getattr__(name):
     import importlib
-    if name in ("layers", "slim"):
+    if name in ("layers", "mixed_precision", "slim"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'paddle.fluid.contrib' has no attribute {name!r}")

@@ -7,14 +7,16 @@ from ...static import nn as static_nn
 from ...static.host import py_func
 from ..data_feeder import check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
+from .tensor import gaussian_random, uniform_random
 
 __all__ = ["add_position_encoding", "affine_channel", "autoincreased_step_counter", "batch_norm", "bilinear_tensor_product",
            "chunk_eval", "continuous_value_model", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "cos_sim",
            "crf_decoding", "ctc_greedy_decoder", "data_norm", "deformable_conv", "dropout", "embedding", "fc", "filter_by_instag",
-           "fsp_matrix", "get_tensor_from_selected_rows", "group_norm", "hash", "im2sequence", "inplace_abn",
+           "fsp_matrix", "gaussian_random", "get_tensor_from_selected_rows", "group_norm", "hash", "im2sequence", "inplace_abn",
            "instance_norm", "l2_normalize", "label_smooth", "layer_norm", "linear_chain_crf", "lod_append", "lod_reset",
            "lrn", "matmul", "mean_iou", "merge_selected_rows", "mul", "one_hot", "py_func", "random_crop", "row_conv",
-           "sequence_mask", "shuffle_channel", "similarity_focus", "space_to_depth", "spectral_norm", "temporal_shift", "unfold"]
+           "sequence_mask", "shuffle_channel", "similarity_focus", "space_to_depth", "spectral_norm", "temporal_shift", "unfold",
+           "uniform_random"]
 
 conv2d, conv3d, conv2d_transpose, conv3d_transpose = (static_nn.conv2d, static_nn.conv3d, static_nn.conv2d_transpose,
                                                       static_nn.conv3d_transpose)
