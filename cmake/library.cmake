@@ -42,6 +42,9 @@ foreach(folder IN LISTS PROA_FOLDERS)
         endif()
     endif()
 endforeach()
+# Loops of a few instructions, whose speed depends on where they lie: a reversed copy took 1.4 times as long across two
+# lines.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/core/copy.c" PROPERTIES COMPILE_OPTIONS "-falign-loops=64")
 
 set(objects "")
 foreach(target IN LISTS PROA_OBJECT_TARGETS)

@@ -17,6 +17,7 @@ typedef struct copy_plan {
     const char *src;
     size_t item;
     bool nontemporal; /* the destination is written by non-temporal stores */
+    int64_t rows;     /* over all dims but the innermost */
 } copy_plan;
 
 /* ---- non-temporal stores ------------------------------------------------------------------ */
@@ -368,6 +369,14 @@ static void copy_range(int64_t begin, int64_t end, void *context)
     if (p->nontemporal) proa__copy_nontemporal_end();
 }
 
+/* copy_range of whole blocks of a transpose. */
+static void turn_range(int64_t begin, int64_t end, void *context)
+{
+    const copy_plan *p = context;
+    int64_t edge = LINE / (int64_t)p->item, until = end * edge;
+    copy_range(begin * edge, until < p->rows ? until : p->rows, context);
+}
+
 /* Copies cache lines [begin, end) of a contiguous copy; the last line may be short. */
 static void copy_flat(int64_t begin, int64_t end, void *context)
 {
@@ -426,20 +435,23 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
         p.ndim++;
     }
     if (p.shape[p.ndim - 1] == 1 && p.to[p.ndim - 1] == 0) p.to[p.ndim - 1] = (int64_t)p.item;
-    int64_t rows = 1;
-    for (int i = 0; i < p.ndim - 1; i++) rows *= p.shape[i];
+    p.rows = 1;
+    for (int i = 0; i < p.ndim - 1; i++) p.rows *= p.shape[i];
     int in = p.ndim - 1;
     int64_t row_bytes = p.shape[in] * (int64_t)p.item;
-    if (p.ndim == 2 && rows < FEW_ROWS && row_bytes >= 1 << 20 && p.to[in] == p.from[in] &&
+    if (p.ndim == 2 && p.rows < FEW_ROWS && row_bytes >= 1 << 20 && p.to[in] == p.from[in] &&
         p.to[in] == (int64_t)p.item) { /* threads share each row */
         copy_plan row = {.dst = p.dst, .src = p.src, .nontemporal = p.nontemporal, .shape = {row_bytes}};
-        for (int64_t i = 0; i < rows; i++, row.dst += p.to[0], row.src += p.from[0]) copy_lines(&row);
+        for (int64_t i = 0; i < p.rows; i++, row.dst += p.to[0], row.src += p.from[0]) copy_lines(&row);
         return PROA_OK;
     }
     bool turned = magnitude(p.from[in]) > magnitude(p.from[in - 1]) && p.to[in] == (int64_t)p.item;
     p.nontemporal &= turned || row_bytes >= MIN_ROW;
     int64_t grain = row_bytes >= 1 << 18 ? 1 : (1 << 18) / (row_bytes + 1) + 1;
-    proa__parallel(rows, grain, copy_range, &p);
+    int64_t edge = LINE / (int64_t)p.item;
+    if (turned && p.shape[in - 1] >= edge)
+        proa__parallel((p.rows + edge - 1) / edge, grain / edge, turn_range, &p);
+    else proa__parallel(p.rows, grain, copy_range, &p);
     return PROA_OK;
 }
 

@@ -21,7 +21,7 @@ typedef struct operand {
 typedef struct map_plan {
     const proa_map *map;
     operand operand[PROA_MAP_MAX];
-    int64_t numel, chunk;
+    int64_t numel, chunk, shared;
     bool stream;
     bool all_direct;
     proa_range_fn range;
@@ -33,7 +33,8 @@ typedef struct map_plan {
 enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
 /* Threads divide the elements in multiples of 64, whole vectors: only the tensor's end is computed by the
  * scalar remainder of an inner loop, which may round differently, so results do not depend on the thread
- * count. */
+ * count. Where an operand is walked, they divide them in chunks: rows that chunks divide are then read in
+ * place. */
 enum { SHARED = 64 };
 
 /* Addresses of the next chunk of each DIRECT input whose elements have the output's size: prefetched while
@@ -178,7 +179,8 @@ static void nontemporal_range(int64_t begin, int64_t end, void *context)
 static void shared_range(int64_t begin, int64_t end, void *context)
 {
     const map_plan *p = context;
-    p->range(begin * SHARED, end * SHARED < p->numel ? end * SHARED : p->numel, context);
+    int64_t until = end * p->shared;
+    p->range(begin * p->shared, until < p->numel ? until : p->numel, context);
 }
 
 static void plan_operand(map_plan *p, int k)
@@ -247,7 +249,8 @@ proa_status proa__map_run(const proa_map *map)
               : !p.stream        ? direct_range
               : map->nontemporal ? nontemporal_range
                                  : map_range;
-    proa__parallel((numel + SHARED - 1) / SHARED, grain / SHARED, shared_range, &p);
+    p.shared = p.all_direct ? SHARED : p.chunk;
+    proa__parallel((numel + p.shared - 1) / p.shared, grain / p.shared, shared_range, &p);
     return PROA_OK;
 }
 
