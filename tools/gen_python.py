@@ -125,10 +125,14 @@ def checks(op, name):
     return rows
 
 
-def asks(op, name):
-    """The rules of the public function `name`, None if it has none."""
+def asks(op, name, public, in_place):
+    """The rules of the function `name`, None if it has none. Shapes of operands that meet in place are compared first."""
     rules = op.entry.get("asks") or {}
-    return rules.get(name) or rules.get(name.rstrip("_"))
+    texts = [rules.get(name) or rules.get(name.rstrip("_"))] if public or in_place else []
+    if in_place and "ELEMENTWISE" in op.flags and len(op.ins) > 1:
+        x, y = (f.name for f in op.ins[:2])
+        texts.insert(0, f"eager:{x}.shape eager:{y}.shape eager:{x}<-{y}")
+    return " ".join(filter(None, texts)) or None
 
 
 def unknown_names(op):
@@ -157,7 +161,7 @@ def emit(ops, cstr):
                 label = base + ("_in_place" if twin else "")
                 out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
                 name = e.names[0].rpartition(".")[2] + twin
-                asked, rules = (checks(op, name), asks(op, name)) if k else ([], None)
+                asked, rules = checks(op, name) if k else [], asks(op, name, k > 0, twin)
                 if asked:
                     out.append(f"static const py_check py_checks_{label}[] = {{{', '.join(asked)}}};")
                 rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "

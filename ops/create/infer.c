@@ -36,6 +36,15 @@ proa_status proa__check_dtype(const char *who, proa_dtype dtype, uint32_t allowe
     return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype), list);
 }
 
+proa_status proa__check_scalar(const char *who, const char *name, const proa_scalar *s)
+{
+    if (s->kind != PROA_SCALAR_TENSOR) return PROA_OK;
+    if (!s->tensor) return proa_error();
+    if (s->tensor->numel == 1 || s->tensor->numel < 0) return PROA_OK;
+    return OP_FAIL(who, INVALID_ARGUMENT, name, "is supplied by a tensor of shape %s; expected one element",
+                   proa__shape_text(s->tensor->shape, s->tensor->ndim));
+}
+
 proa_status proa__number(const char *who, const char *name, const proa_scalar *s, proa_number *to)
 {
     *to = (proa_number){.known = true};
@@ -44,7 +53,7 @@ proa_status proa__number(const char *who, const char *name, const proa_scalar *s
     case PROA_SCALAR_INT: to->integer = true, to->i = s->i, to->f = (double)s->i; return PROA_OK;
     case PROA_SCALAR_FLOAT: to->f = s->f; break;
     case PROA_SCALAR_TENSOR:
-        if (!s->tensor) return proa_error();
+        PROA_TRY(proa__check_scalar(who, name, s));
         to->integer = s->tensor->dtype <= PROA_I64;
         if (!s->tensor->data || s->tensor->numel < 0) {
             to->known = false;
@@ -62,11 +71,13 @@ proa_status proa__number(const char *who, const char *name, const proa_scalar *s
 
 proa_status full_infer(const proa_full_args *a, proa_full_metas *m)
 {
+    PROA_TRY(proa__check_scalar("full", "fill_value", &a->fill_value));
     return proa__shape_meta("full", &a->shape, proa__dtype_or_default(a->dtype), &m->out);
 }
 
 proa_status full_like_infer(const proa_full_like_args *a, proa_full_like_metas *m)
 {
+    PROA_TRY(proa__check_scalar("full_like", "fill_value", &a->fill_value));
     m->out = proa_meta_of(a->x);
     if (a->dtype != PROA_NODTYPE) m->out.dtype = a->dtype;
     return proa__check_dtype("full_like", m->out.dtype, (1u << PROA_DTYPE_COUNT) - 2);

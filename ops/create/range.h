@@ -1,5 +1,5 @@
-/* Start, end and step of a range, which attributes or one-element tensors supply. For ops/create and
- * ops/random. */
+/* Numbers that attributes or one-element tensors supply: start, end and step of a range. For ops/create,
+ * ops/elementwise and ops/random. */
 #ifndef PROA_OPS_CREATE_RANGE_H
 #define PROA_OPS_CREATE_RANGE_H
 
@@ -14,5 +14,7 @@ typedef struct proa_number {
 
 /* Reads scalar s into *to. INVALID_ARGUMENT if it is absent or its tensor has not one element. */
 proa_status proa__number(const char *who, const char *name, const proa_scalar *s, proa_number *to);
+/* A tensor that supplies a scalar has one element. */
+proa_status proa__check_scalar(const char *who, const char *name, const proa_scalar *s);
 
 #endif

@@ -3,10 +3,13 @@
 #include "core/internal.h"
 #include "core/run.h"
 #include "core/tensor.h"
+#include "ops/create/range.h"
 #include "ops/broadcast.h"
 #include "ops/windows.h"
 #include "ops/ints.h"
 #include "impl/elementwise.h"
+
+#include <math.h>
 
 static inline bool has_shape(const proa_meta *m, const proa_tensor *t)
 {
@@ -142,27 +145,29 @@ proa_status cast_infer(const proa_cast_args *a, proa_cast_metas *m)
     return PROA_OK;
 }
 
-/* A tensor that supplies a scalar has one element. */
-static proa_status check_scalar(const char *who, const char *name, const proa_scalar *s)
+/* True if s is a real number, which goes to *v, or is not given, which leaves it. */
+static bool plain_number(const proa_scalar *s, double *v)
 {
-    if (s->kind != PROA_SCALAR_TENSOR) return PROA_OK;
-    if (!s->tensor) return proa_error();
-    if (s->tensor->numel == 1 || s->tensor->numel < 0) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, name, "is supplied by a tensor of shape %s; expected one element",
-                   proa__shape_text(s->tensor->shape, s->tensor->ndim));
+    if (s->kind == PROA_SCALAR_INT) *v = (double)s->i;
+    else if (s->kind == PROA_SCALAR_FLOAT) *v = s->f;
+    else return s->kind == PROA_SCALAR_NONE;
+    return true;
 }
 
 proa_status clip_infer(const proa_clip_args *a, proa_clip_metas *m)
 {
-    PROA_TRY(check_scalar("clip", "min", &a->min));
-    PROA_TRY(check_scalar("clip", "max", &a->max));
+    PROA_TRY(proa__check_scalar("clip", "min", &a->min));
+    PROA_TRY(proa__check_scalar("clip", "max", &a->max));
+    double low = -INFINITY, high = INFINITY;
+    if (plain_number(&a->min, &low) && plain_number(&a->max, &high) && !(low <= high))
+        return OP_FAIL("clip", INVALID_ARGUMENT, "max", "is %g; expected min, %g, or more", high, low);
     m->out = proa_meta_of(a->x);
     return PROA_OK;
 }
 
 proa_status scale_infer(const proa_scale_args *a, proa_scale_metas *m)
 {
-    PROA_TRY(check_scalar("scale", "scale", &a->scale));
+    PROA_TRY(proa__check_scalar("scale", "scale", &a->scale));
     if (a->x->kind == PROA_ROWS && a->bias != 0)
         return OP_FAIL("scale", UNSUPPORTED, "bias",
                        "is %g, which rows that are not given cannot take (x is %s)", a->bias,
@@ -173,7 +178,7 @@ proa_status scale_infer(const proa_scale_args *a, proa_scale_metas *m)
 
 proa_status pow_infer(const proa_pow_args *a, proa_pow_metas *m)
 {
-    PROA_TRY(check_scalar("pow", "y", &a->y));
+    PROA_TRY(proa__check_scalar("pow", "y", &a->y));
     m->out = proa_meta_of(a->x);
     return PROA_OK;
 }

@@ -109,6 +109,9 @@ proa_status allclose_infer(const proa_allclose_args *a, proa_allclose_metas *m)
 
 proa_status equal_all_infer(const proa_equal_all_args *a, proa_equal_all_metas *m)
 {
+    if (a->y->ndim > a->x->ndim)
+        return OP_FAIL("equal_all", INVALID_ARGUMENT, "y", "has more dims than x: x is %s, y %s",
+                       proa__tensor_text(a->x), proa__tensor_text(a->y));
     return one_bool("equal_all", a->x, a->y, &m->out);
 }
 

@@ -19,7 +19,7 @@ static inline proa_status cut_axis(const proa_cut_spec *s, int i, int64_t dim, p
     if (to < 0 && !(to == -1 && step < 0)) to = to + dim < 0 ? 0 : to + dim;
     int64_t high = step > 0 ? dim : dim - 1; /* bounds past the end mean the end */
     if (to > dim) to = dim;
-    bool crossed = step > 0 ? from > to && from < dim : from < to && to < dim;
+    bool crossed = step > 0 ? (from < dim ? from : dim) > to : from < to && to < dim;
     if (crossed)
         return OP_FAIL(s->who, INVALID_ARGUMENT, "starts",
                        "%lld is beyond ends %lld on axis %d of length %lld", (long long)from, (long long)to,

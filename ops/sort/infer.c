@@ -137,7 +137,7 @@ proa_status searchsorted_infer(const proa_searchsorted_args *a, proa_searchsorte
     bool fits = s->ndim == 1 ||
                 (s->ndim > 1 && s->ndim == v->ndim && proa__shapes_agree(s->shape, v->shape, s->ndim - 1));
     if (!fits)
-        return OP_FAIL("searchsorted", INVALID_ARGUMENT, "sorted_sequence",
+        return OP_FAIL("searchsorted", UNAVAILABLE, "sorted_sequence",
                        "is %s and values %s; expected one axis, or equal dims but the last",
                        proa__tensor_text(s), proa__tensor_text(v));
     m->out = proa_meta_of(v);

@@ -8,14 +8,21 @@ names another exception, or a category of Paddle's:
     x:Tensor,int     is of one of the types            TypeError
     x:-Tensor        is not of the type                TypeError
     x#2  x#>=2       has so many dims                  ValueError
+    x#=y             has as many dims                  ValueError
     x[1]=y[0]        has as many entries there         ValueError
+    x[1]|y[0]        has as many or 1                  ValueError
     x.dtype=y.dtype  has the same                      TypeError
     x+               has entries                       ValueError
     perm%x           has an entry for each dim of x    ValueError
     axis@x           is an axis of x                   ValueError
+    axis>=-x         is not before the first one       AssertionError
+    x<-y             keeps its shape beside y          ValueError
+    x&&y             broadcasts with y                 ValueError
     mode=a|b         is one of the texts               ValueError
     n>0  n>=0        is a number so large              ValueError
+    n[]>0,-1         each entry is so large, or −1     ValueError
     x.dtype=i4,i8    is of one of the dtypes           TypeError
+    dtype^           names a dtype as NumPy reads it   ValueError, TypeError
     x~f4,i8          the same, of a variable of the program that is built
     x&int,bool       the same as x:int,bool, of an operator's attribute: (InvalidArgument) for a variable, in programs
     x[3]             has a dim 3                       IndexError
@@ -23,7 +30,8 @@ names another exception, or a category of Paddle's:
     n<?              has an order with numbers         TypeError
     x{}              is hashable                       TypeError
 
-A word about an argument that was not given is passed over."""
+The type `dtype` is what names one of Paddle's dtypes, `some` what is given and not None. Another word about an argument that
+was not given is passed over."""
 import builtins
 import functools
 import re
@@ -33,8 +41,8 @@ from ._errors import lacks
 
 DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "f2": "float16",
           "bf": "bfloat16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}
-TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple,
-         "dict": dict, "None": type(None), "number": (int, float)}
+TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bytes": bytes, "bool": bool, "list": list,
+         "tuple": tuple, "dict": dict, "None": type(None), "number": (int, float)}
 CATEGORIES = {"InvalidArgument": ValueError, "OutOfRange": IndexError, "NotFound": RuntimeError, "Unavailable": RuntimeError,
               "PreconditionNotMet": RuntimeError, "Unimplemented": NotImplementedError}
 
@@ -48,9 +56,18 @@ def _not_kind(who, values, name, kind):
         return f"{who}: argument {name} must not be a {kind}"
 
 
+def _is_dtype(value):
+    try:
+        return _core.as_dtype(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 def _kind(who, values, name, kinds):
     value, wanted = values[name], kinds.split(",")
     known = tuple(TYPES[k] for k in wanted if k in TYPES)  # isinstance takes nested tuples
+    if "dtype" in wanted and _is_dtype(value):
+        return None
     if "some" in wanted:
         return f"{who}: argument {name} is missing" if value is None else None
     if not isinstance(value, known) and not ("array" in wanted and hasattr(value, "__array__")):
@@ -70,10 +87,21 @@ def _rank(who, values, name, least, rank):
         return f"{who}: {name} must have {rank} dims{' or more' if least else ''}, got shape {list(values[name].shape)}"
 
 
-def _extent(who, values, x, i, y, k):
+def _ranks(who, values, x, y):
     a, b = values[x].shape, values[y].shape
-    if a[int(i)] != b[int(k)]:
+    if len(a) != len(b):
+        return f"{who}: {x} and {y} must have equally many dims, got shapes {list(a)} and {list(b)}"
+
+
+def _extent(who, values, x, i, sign, y, k):
+    a, b = values[x].shape, values[y].shape
+    if a[int(i)] != b[int(k)] and not (sign == "|" and a[int(i)] == 1):
         return f"{who}: {x} has shape {list(a)} and {y} {list(b)}; dims {i} and {k} must be equal"
+
+
+def _from_end(who, values, name, x):
+    if isinstance(values[name], int) and values[name] < -len(values[x].shape):
+        return f"{who}: {name} must be {-len(values[x].shape)} or more, got {values[name]}"
 
 
 def _axis(who, values, name, x):
@@ -92,6 +120,41 @@ def _least(who, values, name, sign, bound):
     value, least = values[name], float(bound)
     if isinstance(value, (int, float)) and not (value >= least if sign == ">=" else value > least):
         return f"{who}: {name} must be {'at least' if sign == '>=' else 'above'} {bound}, got {value}"
+
+
+def _pairs(a, b):
+    n = max(len(a), len(b))
+    return list(zip([1] * (n - len(a)) + a, [1] * (n - len(b)) + b))
+
+
+def _broadcasts(who, values, x, y):
+    a, b = list(values[x].shape), list(values[y].shape)
+    if any(p != q and 1 not in (p, q) for p, q in _pairs(a, b)):
+        return f"{who}: {x} has shape {a}, {y} {b}, which do not broadcast"
+
+
+def _covers(who, values, x, y):
+    a, b = list(values[x].shape), list(values[y].shape)
+    pairs = _pairs(a, b)
+    if any(p != q and min(p, q) > 1 for p, q in pairs):
+        return ValueError(f"(InvalidArgument) {who}: {x} has shape {a}, {y} {b}, which do not broadcast")
+    both = [max(pair) for pair in pairs]
+    if both != a:
+        return f"{who}: {x} has shape {a}, and {x} with {y} {both}; in place the two must be equal"
+
+
+def _named(who, values, name):
+    try:
+        _core.as_dtype(values[name])
+    except (TypeError, ValueError) as error:
+        return type(error)(f"{who}: {name}: {error}")
+
+
+def _each(who, values, name, sign, bound, other):
+    def fits(n):
+        return not isinstance(n, int) or str(n) == other or (n >= int(bound) if sign == ">=" else n > int(bound))
+    if not all(fits(n) for n in values[name]):
+        return f"{who}: every entry of {name} must be {sign} {bound}{' or ' + other if other else ''}, got {values[name]}"
 
 
 def _same(who, values, x, attribute, y):
@@ -151,10 +214,13 @@ def _hashed(who, values, name):
 
 _WORDS = [
     (r"(\w+)\.dtype=([\w,]+)", _dtype, TypeError), (r"(\w+)\.(\w+)=(\w+)\.\2", _same, TypeError),
+    (r"(\w+)<-(\w+)", _covers, ValueError), (r"(\w+)&&(\w+)", _broadcasts, ValueError), (r"(\w+)\^", _named, ValueError),
     (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError),
     (r"(\w+)\.(\w+)", _attribute, AttributeError), (r"(\w+):([\w,]+)", _kind, TypeError),
     (r"(\w+)&([\w,]+)", _plain, TypeError), (r"(\w+):-(\w+)", _not_kind, TypeError),
-    (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)\[(-?\d+)\]=(\w+)\[(-?\d+)\]", _extent, ValueError),
+    (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)#=(\w+)", _ranks, ValueError),
+    (r"(\w+)\[(-?\d+)\](=|\|)(\w+)\[(-?\d+)\]", _extent, ValueError),
+    (r"(\w+)\[\](>=|>)(-?\d+)(?:,(-?\d+))?", _each, ValueError), (r"(\w+)>=-([a-z]\w*)", _from_end, AssertionError),
     (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
     (r"(\w+)\[(-?\d+)\]", _dim, IndexError), (r"(\w+)\?", _truth, ValueError), (r"(\w+)<\?", _ordered, TypeError),
@@ -162,7 +228,7 @@ _WORDS = [
 ]
 
 
-_SECOND = {_extent: 3, _same: 3, _entries: 2, _axis: 2}  # groups that name another argument
+_SECOND = {_extent: 4, _from_end: 2, _ranks: 2, _same: 3, _entries: 2, _axis: 2, _covers: 2, _broadcasts: 2}  # groups that name another argument
 
 
 def _read(word):
@@ -188,13 +254,16 @@ def answer(rules, who, values):
     """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does."""
     now = "static" if _core.is_capturing() else "eager"
     for mode, test, given, names, error, lead in _rules(rules):
+        missing = test is _kind and given[1] == "some" and given[0] not in values
+        if mode in ("", now) and missing:
+            raise error(f"{lead}{who}: argument {given[0]} is missing")
         if mode in ("", now) and all(n in values for n in names):
             try:
                 said = test(who, values, *given)
             except (AttributeError, IndexError, TypeError):
                 continue  # nothing to ask of such a value
             if said:
-                raise error(lead + said)
+                raise said if isinstance(said, Exception) else error(lead + said)
 
 
 def asks(rules):

@@ -1,4 +1,6 @@
 """paddle.signal: short-time Fourier transforms, made of frames, windows and paddle.fft."""
+import operator
+
 from . import _core
 from .framework.dims import differ, known
 from .tensor._tools import COMPLEX, dtype_name
@@ -80,6 +82,7 @@ def istft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, 
           length=None, return_complex=False, name=None):
     """The signal whose stft x is: windows transformed back, summed, and divided by the sum of squared windows."""
     ndim, who = len(x.shape), "istft"
+    n_fft = operator.index(n_fft)
     if dtype_name(x.dtype) not in COMPLEX:
         raise TypeError(f"istft: x must be complex64 or complex128, got {dtype_name(x.dtype)}")
     _check(who, ndim in (2, 3), f"x must have two or three dims, got shape {list(x.shape)}")

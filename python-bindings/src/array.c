@@ -184,8 +184,8 @@ static proa_tensor *share(PyObject *array, bool bits)
         bits && view->itemsize == 2 ? PROA_BF16 : dtype_of_format(view->format, view->itemsize);
     proa_tensor *t = NULL;
     if (dtype == PROA_NODTYPE)
-        PyErr_Format(PyExc_ValueError, "arrays of format '%s' have no dtype here; convert them first",
-                     view->format ? view->format : "");
+        PyErr_Format(PyExc_ValueError, "%sarrays of format '%s' have no dtype here; convert them first",
+                     proa_program_current() ? "" : "(InvalidArgument) ", view->format ? view->format : "");
     else if (view->ndim > PROA_MAX_DIMS)
         PyErr_Format(PyExc_ValueError, "a tensor has at most %d axes, the array has %d", PROA_MAX_DIMS,
                      view->ndim);
@@ -370,6 +370,26 @@ static PyObject *as_array(PyObject *data)
     return array;
 }
 
+/* Raises what Paddle raises for data that NumPy made an array of texts or of objects. */
+static void refuse_array(PyObject *data, PyObject *array, proa_dtype dtype)
+{
+    PyObject *type = PyObject_GetAttrString(array, "dtype");
+    PyObject *kind = type ? PyObject_GetAttrString(type, "kind") : NULL;
+    const char *letter = kind && PyUnicode_Check(kind) ? PyUnicode_AsUTF8(kind) : NULL;
+    bool text = letter && strchr("US", *letter);
+    Py_XDECREF(type);
+    Py_XDECREF(kind);
+    PyErr_Clear();
+    if (text)
+        PyErr_Format(dtype ? PyExc_TypeError : PyExc_ValueError,
+                     "%sto_tensor: the data holds texts, not numbers", dtype ? "" : "(InvalidArgument) ");
+    else
+        PyErr_Format(PySequence_Check(data) ? PyExc_ValueError : PyExc_TypeError,
+                     "to_tensor: the data is no array of numbers: rows of different lengths, or "
+                     "objects of type %s inside",
+                     Py_TYPE(data)->tp_name);
+}
+
 static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
 {
     py_nest n = {.ndim = -1, .plain = true};
@@ -380,7 +400,8 @@ static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
         if (n.ndim < 0) n.ndim = 0;
         return from_numbers(data, &n, dtype);
     }
-    if (PyUnicode_Check(data) || PyDict_Check(data) || data == Py_None || PyCallable_Check(data)) {
+    bool single = PyUnicode_Check(data) || PyDict_Check(data) || data == Py_None || PyCallable_Check(data);
+    if (single) {
         PyErr_Format(PyExc_TypeError, "to_tensor: expected numbers, lists of numbers or an array, got %s",
                      Py_TYPE(data)->tp_name);
         return NULL;
@@ -396,10 +417,7 @@ static proa_tensor *from_data(PyObject *data, proa_dtype dtype)
     } else if (PyErr_ExceptionMatches(PyExc_BufferError) ||
                (!own && PyErr_ExceptionMatches(PyExc_ValueError))) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError,
-                     "to_tensor: the data is no array of numbers: rows of different lengths, or "
-                     "objects of type %s inside",
-                     Py_TYPE(data)->tp_name);
+        refuse_array(data, array, dtype);
     }
     Py_DECREF(array);
     return t;
@@ -422,6 +440,16 @@ proa_tensor *py_to_new_tensor(PyObject *data, proa_dtype dtype, const char *devi
 
 /* to_tensor(data, dtype=None, place=None, stop_gradient=True): a new Tensor with a copy of data (numbers,
  * nested lists, arrays, a Tensor). dtype None: the data's, for Python floats the default dtype. */
+/* Makes an exception `from` that is set one of type `to`, with its text. Always NULL. */
+static PyObject *refuse_again(PyObject *from, PyObject *to)
+{
+    if (!PyErr_ExceptionMatches(from)) return NULL;
+    py_error error = py_fetch();
+    PyErr_SetObject(to, error.value);
+    py_drop(error);
+    return NULL;
+}
+
 static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
@@ -433,12 +461,19 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
                                      &stop))
         return NULL;
     const char *device = NULL;
-    if (!py_to_dtype(dtype_object, &dtype)) return NULL;
-    if (place != Py_None && !py_to_device_name("to_tensor", place, &device)) return NULL;
+    const bool building = proa_program_current() != NULL;
+    if (!py_to_dtype(dtype_object, &dtype)) {
+        bool asked = py_is_tensor(data) && !building; /* Paddle then has its own list of dtypes */
+        return asked ? refuse_again(PyExc_ValueError, PyExc_TypeError) : NULL;
+    }
+    if (place != Py_None && !py_to_device_name("to_tensor", place, &device)) {
+        return refuse_again(PyExc_TypeError, PyExc_ValueError);
+    }
     PROA_SCOPED;
     PROA_NO_GRAD;
     proa_tensor *t = py_to_new_tensor(data, dtype, device);
-    if (!t) return PyErr_Occurred() ? NULL : py_raise();
+    if (!t && PyErr_Occurred()) return building ? refuse_again(PyExc_TypeError, PyExc_RuntimeError) : NULL;
+    if (!t) return py_raise();
     if (!stop && py_has_gradients(t) && proa_set_stop_gradient(t, false) != PROA_OK) return py_raise();
     return py_wrap(t);
 }

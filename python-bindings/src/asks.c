@@ -171,7 +171,16 @@ static PyObject *set_answer(PyObject *module, PyObject *answer)
     Py_RETURN_NONE;
 }
 
+static PyObject *as_dtype(PyObject *module, PyObject *obj)
+{
+    (void)module;
+    proa_dtype dtype;
+    if (!py_to_dtype(obj, &dtype)) return NULL;
+    return Py_NewRef(dtype == PROA_NODTYPE ? Py_None : py_dtype_object(dtype));
+}
+
 PyMethodDef py_asks_functions[] = {
+    {"as_dtype", as_dtype, METH_O, "as_dtype(obj) -> the dtype that obj names; None for None"},
     {"asked", asked, METH_VARARGS, "asked(function, rules) -> a function whose failed calls ask the rules"},
     {"set_answer", set_answer, METH_O, "Sets answer(rules, name, arguments), which failed calls ask."},
     {0},

@@ -56,6 +56,12 @@ static inline int64_t *ints_alloc(py_arena *arena, Py_ssize_t count)
 
 bool py_to_tensors(PyObject *obj, const char *what, bool optional, proa_tensors *list)
 {
+    if (py_is_tensor(obj) && proa_program_current()) { /* programs take a variable for a list of one */
+        list->at = scope_alloc(1, sizeof *list->at);
+        list->count = 1;
+        if (list->at) list->at[0] = py_tensor_of(obj);
+        return list->at != NULL;
+    }
     if (!PyList_Check(obj) && !PyTuple_Check(obj)) {
         py_refuse_type("%s: expected a list or tuple of Tensors, got %s", what, Py_TYPE(obj)->tp_name);
         return false;
@@ -134,7 +140,8 @@ static bool to_ints(PyObject *obj, const char *what, proa_ints *out, py_arena *a
         *out = (proa_ints){1, one, NULL, tensors};
         return ok;
     }
-    if (!plain && (PyUnicode_Check(obj) || !PySequence_Check(obj))) {
+    bool text = PyUnicode_Check(obj) || PyBytes_Check(obj);
+    if (!plain && (text || !PySequence_Check(obj))) {
         py_refuse_type("%s: expected an int or a list of ints, got %s", what, Py_TYPE(obj)->tp_name);
         return false;
     }
@@ -266,7 +273,8 @@ static bool to_number(const char *who, const char *name, const proa_field *f, Py
         return false;
     }
     if (f->kind == PROA_FIELD_INT) {
-        if (!PyIndex_Check(obj) || PyBool_Check(obj)) return wrong_attribute(who, name, "an int", obj);
+        if (!PyIndex_Check(obj) || (PyBool_Check(obj) && !proa_program_current()))
+            return wrong_attribute(who, name, "an int", obj);
         return to_int(obj, at);
     }
     if (PyUnicode_Check(obj) || !PyNumber_Check(obj)) return wrong_attribute(who, name, "a number", obj);

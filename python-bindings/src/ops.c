@@ -80,6 +80,17 @@ static int find_keyword(const py_op *self, PyObject *name)
     return -1;
 }
 
+/* True if the entry's rules want this kind for the argument while a program is built, which otherwise takes
+ * numbers for bools, a variable for a list and None for a default. */
+static bool must_be(const py_op *self, const char *name, const char *kind)
+{
+    if (!self->entry->asks || !proa_program_current()) return false;
+    char word[64];
+    snprintf(word, sizeof word, "static:%s:%s", name, kind);
+    const char *at = strstr(self->entry->asks, word);
+    return at && strchr(" !", at[strlen(word)]); /* the only kind */
+}
+
 static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_arena *arena)
 {
     const py_param *p = &self->entry->params[i];
@@ -94,22 +105,26 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
     }
     const proa_field *f = &self->op->fields[p->field];
     bool unset = value == Py_None && !p->required && f->role == PROA_ATTR;
-    if (unset && (p->none || proa_program_current())) return true; /* keeps the default */
+    if (unset && (p->none || (proa_program_current() && !must_be(self, p->name, "int"))))
+        return true; /* keeps the default */
     if (unset && f->kind == PROA_FIELD_BOOL) value = Py_False;
+    if (value == Py_None && p->required && f->kind == PROA_FIELD_DTYPE) { /* as NumPy reads None */
+        *(proa_dtype *)proa_field_at(f, args) = PROA_F64;
+        return true;
+    }
+    const char *kind = py_is_tensor(value)                                  ? "list"
+                       : f->kind == PROA_FIELD_BOOL && !PyBool_Check(value) ? "bool"
+                                                                            : NULL;
+    if (kind && must_be(self, p->name, kind)) {
+        PyErr_Format(PyExc_TypeError, "%s: argument %s: expected a %s, got %s", self->name, p->name, kind,
+                     Py_TYPE(value)->tp_name);
+        return false;
+    }
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
     if (f->kind == PROA_FIELD_SCALAR && self->op->n_in == 0 && PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear(); /* Paddle makes floats of the numbers of creation functions in Python */
         PyErr_Format(PyExc_TypeError, "%s: argument %s: expected a number or a one-element Tensor, got %s",
                      self->name, p->name, Py_TYPE(value)->tp_name);
-    }
-    bool compares = self->entry->in_place && self->op->n_in > 1 && self->op->flags & PROA_OP_ELEMENTWISE;
-    if (compares && f->role == PROA_IN && !proa_program_current()) {
-        py_error error = py_fetch(); /* Paddle's functions in place compare shapes in Python first */
-        if (PyObject_HasAttrString(value, "shape")) return py_restore_unless_raised(error), false;
-        py_drop(error);
-        PyErr_Format(PyExc_AttributeError,
-                     "'%s' object has no attribute 'shape': %s: argument %s must be a Tensor",
-                     Py_TYPE(value)->tp_name, self->name, p->name);
     }
     return false;
 }

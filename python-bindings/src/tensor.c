@@ -98,10 +98,27 @@ PyObject *py_from_tensors(proa_tensors list)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-/* Tensor(t): a new object, usually of a subclass, for t's tensor; Tensor(data, …): as to_tensor. */
+static PyObject *construct_of_tensors; /* owned: `construct` of proa/tensor/construct.py */
+
+static PyObject *set_construct(PyObject *module, PyObject *construct)
+{
+    (void)module;
+    Py_XSETREF(construct_of_tensors, Py_NewRef(construct));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef construct_functions[] = {
+    {"set_construct", set_construct, METH_O, "Sets construct(*args, **keywords), which Tensor(...) calls."},
+    {0},
+};
+
+/* Tensor(t): a new object, usually of a subclass, for t's tensor; Tensor(data): as to_tensor. The other
+ * arguments of Paddle's constructor are Python's part. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    (void)keywords; /* a subclass's __init__ has its own */
+    bool more = PyTuple_GET_SIZE(args) > 1 || (keywords && PyDict_GET_SIZE(keywords));
+    if (more && type == py_tensor_type && construct_of_tensors) /* a subclass's __init__ has its own */
+        return PyObject_Call(construct_of_tensors, args, keywords);
     PyObject *data = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
     PROA_SCOPED;
     proa_tensor *t = data && py_is_tensor(data) ? py_tensor_of(data)
@@ -345,13 +362,17 @@ static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *keywo
 {
     static char *names[] = {"grad_tensor", "retain_graph", NULL};
     PyObject *grad = Py_None;
-    int retain = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Op:backward", names, &grad, &retain)) return NULL;
+    PyObject *retain = Py_False;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OO:backward", names, &grad, &retain)) return NULL;
+    if (!PyBool_Check(retain) && retain != Py_None)
+        return PyErr_Format(PyExc_ValueError,
+                            "(InvalidArgument) backward: retain_graph: expected a bool, got %s",
+                            Py_TYPE(retain)->tp_name);
     if (grad != Py_None && !py_is_tensor(grad))
         return PyErr_Format(PyExc_TypeError, "backward: grad_tensor: expected a Tensor, got %s",
                             Py_TYPE(grad)->tp_name);
     proa_tensor *t = py_tensor_of(self), *given = grad == Py_None ? proa_none : py_tensor_of(grad);
-    return py_run_backward((proa_tensors){1, &t}, (proa_tensors){1, &given}, retain);
+    return py_run_backward((proa_tensors){1, &t}, (proa_tensors){1, &given}, retain == Py_True);
 }
 
 /* clear_grad(): sets an existing gradient to zero, as Paddle does. */
@@ -543,12 +564,13 @@ static PyObject *tensor_item(PyObject *self, PyObject *args)
     if (!has_data(t, "item")) return NULL;
     if (n == 0 && t->numel != 1)
         return PyErr_Format(PyExc_ValueError,
-                            "item: only a tensor of one element is a number; this one has "
+                            "(InvalidArgument) item: only a tensor of one element is a number; this one has "
                             "shape %s: name the element",
                             py_shape_text(t));
     int64_t index[PROA_MAX_DIMS] = {0};
     if (n != 0 && n != 1 && n != t->ndim)
-        return PyErr_Format(PyExc_ValueError, "item: expected 1 or %d indices, got %zd", (int)t->ndim, n);
+        return PyErr_Format(PyExc_ValueError, "(InvalidArgument) item: expected 1 or %d indices, got %zd",
+                            (int)t->ndim, n);
     for (Py_ssize_t i = 0; i < n; i++) {
         int64_t limit = n == 1 ? t->numel : t->shape[i];
         index[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(args, i));
@@ -694,5 +716,6 @@ bool py_make_tensor_type(PyObject *module)
               PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_priority__", priority) == 0 &&
               PyObject_SetAttrString((PyObject *)py_tensor_type, "__array_ufunc__", Py_None) == 0;
     Py_XDECREF(priority);
-    return ok && PyModule_AddObjectRef(module, "Tensor", (PyObject *)py_tensor_type) == 0;
+    return ok && PyModule_AddFunctions(module, construct_functions) == 0 &&
+           PyModule_AddObjectRef(module, "Tensor", (PyObject *)py_tensor_type) == 0;
 }

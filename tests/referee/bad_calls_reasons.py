@@ -11,12 +11,12 @@ PYTHONS = re.compile(
     r"cannot be interpreted as an integer|not understood|len\(\) of a 0-D|only length-1 arrays|only integer scalar arrays|"
     r"only one element variable can|When Variable is used as the condition|could not convert string|can't concat|"
     r"did not contain a loop with signature|not all arguments converted|expected str instance|"
-    r"Cannot interpret|cannot reshape array|a bytes-like object is required|expected str, bytes or os.PathLike")
+    r"takes from \d+ to \d+ positional arguments|Cannot interpret|cannot reshape array|a bytes-like object is required|expected str, bytes or os.PathLike")
 PYBIND = re.compile(r"incompatible function arguments|Unable to cast Python instance|"
                     r"_M_range_check|Can't not find expected num of args|Could not parse args and kwargs")
 EMPTY = re.compile(r"must not (be )?empty|dims size must not be equal 0|Tensor has not been initialized|is not initialized|"
                    r"meta data must be valid when call|can't be 0|should be greater than 0|must be greater than 0, but the value|"
-                   r"input variable X has not been initialized", re.I)
+                   r"input variable X has not been initialized|should not be zero", re.I)
 RANKS = re.compile(r"rank of input should be less than 7|range of \[1, 6\]|Maximum supported rank for broadcast")
 MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtype|out in place must be")
 
@@ -83,6 +83,11 @@ RULES = [
                             r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
     ("Paddle looks for the kernel of one operand's dtype, which its CPU lacks; Proa has it and refuses the pair of dtypes",
      lambda r: r.both and "The kernel with key" in r.text and MIXED.search(r.own)),
+    ("Paddle looks for the kernel of a dtype first, which its CPU lacks; Proa has it, and refuses the shape",
+     lambda r: r.both and re.search(r"The kernel with key .*\b(float16|bfloat16|complex64|complex128)\)", r.text) and
+     re.search(r"\b(bmm|mv|increment): \w+ must have (\d dims|one element)", r.own)),
+    ("Proa converts operands of two dtypes in programs, as in eager calls; Paddle in eager calls alone",
+     lambda r: r.takes and r.mode == "static" and re.search(r"Variable must be consistent|Input tensors must be same type", r.text)),
     ("operands of two dtypes: Paddle fails inside its kernel, Proa converts or names them",
      lambda r: "type of data we are trying to retrieve" in r.text),
     ("in place with two dtypes: Paddle reads the memory of one as the other and changes the tensor's dtype",
@@ -90,7 +95,8 @@ RULES = [
      (r.theirs == "ok" or "Integer division by zero" in r.text)),
     ("Paddle reads the memory of a floating or shorter tensor as indices",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"(indices|index|label|segment_ids|y|src_index|dst_index) is \w+"
-                                                            r"(\[[^]]*\])?; expected (int|class)", r.own)),
+                                                            r"(\[[^]]*\])?; expected (int|class)|indices must be int32 or int64, got float",
+                                                            r.own)),
     ("as_strided with more or fewer strides than dims: Paddle computes with strides that are not there",
      lambda r: r.theirs == "ok" and r.refuses and "as_strided" in r.name),
     ("both refuse, Proa while the program is built, Paddle when it is run",
@@ -111,11 +117,13 @@ RULES = [
      lambda r: r.both and r.theirs == "NotImplementedError|" and not r.text),
     ("Proa refuses an unknown or surplus argument, Paddle ignores it",
      lambda r: r.theirs == "ok" and r.mistake in ("keyword", "many") and r.ours == "TypeError|"),
+    ("both refuse; Proa an unknown or surplus argument, Paddle what it looks at before",
+     lambda r: r.both and r.mistake in ("keyword", "many") and r.ours == "TypeError|" and not r.theirs.startswith("TypeError")),
     ("Proa does not read the argument", lambda r: r.takes and (r.name.rpartition(".")[2], r.parameter) in UNREAD),
     ("Paddle keeps the argument unseen, and fails where it uses it",
      lambda r: r.theirs == "ok" and r.refuses and (r.name.rpartition(".")[2], r.parameter) in KEPT),
     ("Paddle takes a text or a float for a number and computes with 0 or what is left of it",
-     lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)", r.own) and
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)|must be of type (int|number)", r.own) and
      re.search(r"got (str|float|complex)\b", r.own)),
     ("Paddle does not compare the shapes, and reads outside the smaller tensor",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"atan2|index_add", r.name) and "shape" in r.own),
@@ -128,6 +136,37 @@ RULES = [
     ("samples of no elements: Paddle cannot broadcast a shape of zeros",
      lambda r: r.takes and r.name.startswith("paddle.distribution.") and "Broadcast dimension mismatch" in r.text and
      '["list", 0, 0]' in r.call),
+    ("Paddle reads the memory of a tensor as of another dtype",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"fill_diagonal_tensor: y is \w+\[[^]]*\]; expected x's dtype", r.own)),
+    ("Paddle does not look at the axis, and reads outside the tensor",
+     lambda r: r.theirs == "ok" and r.refuses and "unfold: axis must be in" in r.own),
+    ("Paddle does not compare the lengths of the parts with that of a tensor without elements",
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"split: sections .* of x has 0$", r.own)),
+    ("Paddle takes None for an empty list of axes",
+     lambda r: r.theirs == "ok" and r.refuses and "expected an int or a list of ints, got NoneType" in r.own),
+    ("Paddle reads the argument's shape alone, of an array, too",
+     lambda r: r.theirs == "ok" and r.refuses and "expand_as: argument y: expected a Tensor, got numpy.ndarray" in r.own),
+    ("programs of Paddle take a list of one variable for a variable, and any object for a bool",
+     lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and
+     ("expected a bool, got" in r.own or '[["list", ["tensor"' in r.call and r.own.endswith("got list"))),
+    ("Proa's files hold plain data, so that loading them runs no code: it saves no classes",
+     lambda r: r.theirs == "ok" and r.refuses and "runs no code" in r.own),
+    ("Proa takes whole numbers for tolerances", lambda r: r.takes and re.search(r"Input ?\((Rtol|Atol)\) type must be", r.text)),
+    ("Paddle's check of the diagonal's axes in programs refuses vectors",
+     lambda r: r.mode == "static" and r.name.endswith("diag_embed") and "Dim1 is out of range" in r.text),
+    ("Paddle's Python reads a dim that a 0-D tensor does not have, which Proa takes",
+     lambda r: r.takes and r.mistake == "rank" and r.text == "tuple index out of range"),
+    ("Paddle compares the list of the result's shape with the tuple of a variable's or array's: the two are never equal",
+     lambda r: "is different from that of inplace tensor (" in r.text),
+    ("Proa has no tensors that are texts or vocabularies", lambda r: r.ours.startswith("unmade") and re.search(
+        r"has no attribute '(get_map_tensor|set_string_list|set_vocab)'", r.own)),
+    ("both refuse; Paddle leaves out an argument that is no variable, and its operator misses it",
+     lambda r: r.both and "CompatMetaTensor is not initialized" in r.text),
+    ("both refuse; Paddle where it takes or reads memory, Proa by the argument",
+     lambda r: r.both and re.search(r"meta data must be valid|memory's size is 0|Fail to alloc memory", r.text)),
+    ("both refuse; Paddle in an operation inside the function, which Proa computes otherwise",
+     lambda r: r.both and re.search(r"in `shape` must be less than the input tensor X's dimensions|"
+                                    r"rank of input should be less than 7|when no input coordinates", r.text)),
     ("Proa takes tensors of more dims: Paddle stops at 6 or fewer",
      lambda r: r.takes and RANKS.search(r.text)),
     ("a method of a callback or model called before the training that sets it up: Paddle's finds an attribute missing, Proa's has "

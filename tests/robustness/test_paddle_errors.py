@@ -63,6 +63,22 @@ F, D, sparse = paddle.nn.functional, paddle.distribution, paddle.sparse
     (lambda: paddle.gather(X, X[0]), ValueError, "(InvalidArgument) gather: index is float32"),
     (lambda: paddle.masked_select(X, X), ValueError, "(InvalidArgument) masked_select: mask is float32"),
     (lambda: paddle.randint(0, 4, [2], "float32"), RuntimeError, "(NotFound) randint: dtype is float32"),
+    (lambda: paddle.clip(X, 2.0, 1.0), ValueError, "(InvalidArgument) clip: max is 1; expected min, 2, or more"),
+    (lambda: paddle.clip(X, max=float("nan")), ValueError, "(InvalidArgument) clip: max is nan"),
+    (lambda: paddle.full_like(X, X), ValueError, "(InvalidArgument) full_like: fill_value is supplied by a tensor of shape [2, 3]"),
+    (lambda: paddle.slice(X, [0], [5], [1]), ValueError, "(InvalidArgument) slice: starts 5 is beyond ends 1"),
+    (lambda: X.equal_all(paddle.ones([1, 2, 3])), ValueError, "(InvalidArgument) equal_all: y has more dims than x"),
+    (lambda: paddle.reshape(X, b"ab"), ValueError, ""),
+    (lambda: X.backward(retain_graph=1), ValueError, "(InvalidArgument) backward: retain_graph: expected a bool, got int"),
+    (lambda: X.item(9, 9, 9), ValueError, "(InvalidArgument) item: expected 1 or 2 indices, got 3"),
+    (lambda: paddle.to_tensor(["a"]), ValueError, "(InvalidArgument) to_tensor: the data holds texts"),
+    (lambda: paddle.to_tensor(["a"], dtype="float32"), TypeError, "to_tensor: the data holds texts"),
+    (lambda: paddle.to_tensor(object()), TypeError, "to_tensor: the data is no array of numbers"),
+    (lambda: paddle.to_tensor(1.0, place=1.5), ValueError, "to_tensor: "),
+    (lambda: paddle.broadcast_shape([2.0], [2]), TypeError, "broadcast_shape: the entries of a shape must be ints"),
+    (lambda: paddle.seed(-1), TypeError, "seed: "),
+    (lambda: paddle.lerp(X, X, 1j), ValueError, "(InvalidArgument) lerp: "),
+    (lambda: paddle.tensordot(X, X, (1, 2)), IndexError, "tensordot: "),
     (lambda: paddle.argmax(keepdim="yes"), TypeError, "argmax: argument x is missing"),  # before the kind of keepdim
     # ops that take one axis, against those that reduce axes
     (lambda: paddle.index_select(X, paddle.to_tensor([0]), axis=7), IndexError, "(OutOfRange) index_select: axis is 7"),
@@ -139,6 +155,22 @@ def test_what_python_reads_first(call, kind, lead):
     (lambda: F.log_loss(X, paddle.ones([2, 3], "int8")), RuntimeError, "(NotFound) log_loss: label must be of dtype float32"),
     (lambda: F.embedding(paddle.ones([2]), X), NotImplementedError, "(Unimplemented) embedding: x must be of dtype int32"),
     (lambda: X.multiply_(X.numpy()), ValueError, "(InvalidArgument) multiply_: argument y: expected a Tensor"),
+    # in place the operands' shapes are compared before anything else
+    (lambda: X[0].add_(X), ValueError, "add_: x has shape [3], and x with y [2, 3]; in place the two must be equal"),
+    (lambda: X[0].less_than_(X), ValueError, "less_than_: x has shape [3], and x with y [2, 3]"),
+    (lambda: X.bitwise_and_(paddle.ones([4, 3])), ValueError, "(InvalidArgument) bitwise_and_: x has shape [2, 3], y [4, 3]"),
+    (lambda: X.hypot_(paddle.ones([0, 3])), ValueError, "(InvalidArgument) add: y has shape [0, 3]"),
+    (lambda: paddle.ones([0, 3]).hypot_(X), ValueError, "hypot_: x has shape [0, 3], and x with y [2, 3]"),
+    (lambda: X.pow_(X), TypeError, "pow_: y must be a number, got Tensor; use pow"),
+    (lambda: X.pow_("2"), TypeError, "pow_: argument y must be of type number, got str"),
+    (lambda: paddle.addmm(X, paddle.ones([3, 3]), paddle.ones([3, 3])), ValueError, "addmm: input has shape [2, 3] and x [3, 3]"),
+    (lambda: paddle.split(X, 2, axis=-7), AssertionError, "split: axis must be -2 or more, got -7"),
+    (lambda: paddle.randn([2], dtype=b"f4"), ValueError, "standard_normal: dtype: expected a dtype"),
+    (lambda: paddle.empty_like(X, dtype=[]), TypeError, "empty_like: argument dtype must be of type dtype, got list"),
+    (lambda: paddle.masked_select(X, paddle.ones([4], "bool")), RuntimeError, "(PreconditionNotMet) masked_select: x has shape"),
+    (lambda: paddle.cumprod(X), ValueError, "(InvalidArgument) cumprod: argument dim is missing"),
+    (lambda: X.rows(7, no_such=7), SystemError, "(Fatal) Tensor.rows: the tensor is dense"),
+    (lambda: paddle.empty("a"), AttributeError, "empty: argument shape must be of type list or tuple"),
 ])
 def test_what_paddle_asks_first(call, kind, lead):
     got, text = refusal(call)
@@ -200,6 +232,76 @@ def test_what_paddle_takes():
     mask = paddle.to_tensor([0, 2, 0], dtype="int8")
     assert paddle.masked_fill(paddle.ones([3]), mask, 7.0).tolist() == [1.0, 7.0, 1.0]
     assert paddle.std(X, unbiased=[]).item() == 0.0
+    assert paddle.combinations(paddle.ones([1]), 97).shape == [0, 97]
+    assert X.equal(1).all() and not X.equal(2.5).any()
+    assert X.cast(None).dtype == paddle.float64
+    assert paddle.index_fill(X, paddle.to_tensor([0]), 0, [[7]]).tolist() == [[7.0] * 3, [1.0] * 3]
+    assert paddle.polar(X.astype("float16"), X).dtype == paddle.complex64
+    assert X.cdist(paddle.to_tensor([[1, 1, 2]])).tolist() == [[1.0], [1.0]]
+    assert paddle.kron(X, paddle.to_tensor([1 + 2j], dtype="complex64")).tolist() == [[1 + 2j] * 3] * 2
+    values = paddle.to_tensor([1.5, 3.0, 5.5])
+    for dtype in ("int32", "int64", "float64"):
+        assert paddle.bucketize(values, paddle.to_tensor([1, 3, 5], dtype=dtype)).tolist() == [1, 1, 3]
+    far = paddle.ones([2]).cauchy_(paddle.to_tensor([1e6, -1e6]), 0.001)
+    assert far[0] > 9e5 and far[1] < -9e5
+
+
+def test_constructor():
+    import numpy as np
+    place = paddle.CPUPlace()
+    t = paddle.Tensor(value=np.arange(3.0), place=place, persistable=True, zero_copy=False, name="named", stop_gradient=False)
+    assert t.tolist() == [0.0, 1.0, 2.0] and t.persistable and t.name == "named" and not t.stop_gradient
+    assert paddle.Tensor(np.ones(2), place, "other").name == "other"
+    assert paddle.Tensor(X, persistable=True).shape == [2, 3] and not X.persistable
+    assert paddle.Tensor(dims=[2, 5], dtype="int64", name="empty").shape == [2, 5]
+
+
+@pytest.mark.parametrize("args, given, kind, lead", [
+    ((X,), {"no_such": 1}, RuntimeError, "(PreconditionNotMet) Tensor: the arguments are value, place"),
+    ((X,) * 6, {}, ValueError, "(InvalidArgument) Tensor: expected at most 5"),
+    ((X,) * 7, {}, SystemError, "(Fatal) Tensor: expected at most 5"),
+    ((X, X), {}, ValueError, "(InvalidArgument) Tensor: place must be a place such as CPUPlace(), got Tensor"),
+    ((), {"place": paddle.CPUPlace()}, ValueError, "(InvalidArgument) Tensor: value is missing"),
+    ((X,), {"name": 3}, ValueError, "(InvalidArgument) Tensor: name must be a str"),
+])
+def test_constructor_refuses(args, given, kind, lead):
+    got, text = refusal(lambda: paddle.Tensor(*args, **given))
+    assert got is kind and text.startswith(lead), (got, text)
+
+
+@pytest.mark.parametrize("call, kind, lead", [
+    (lambda x: paddle.expand(x, [0, 0]), AssertionError, "expand: every entry of shape must be > 0 or -1, got [0, 0]"),
+    (lambda x: paddle.ones([-7, 2]), ValueError, "ones: every entry of shape must be >= 0"),
+    (lambda x: paddle.put_along_axis(x, paddle.zeros([2], "int64"), x, 0), ValueError, "put_along_axis: arr and indices must"),
+    (lambda x: paddle.lcm(x, paddle.ones([4, 5])), ValueError, "(InvalidArgument) lcm: x has shape [2, 3], y [4, 5]"),
+    (lambda x: paddle.scatter(x, paddle.zeros([2], "int64"), x, overwrite=1.5), TypeError, "scatter: argument overwrite must be of type bool"),
+    (lambda x: paddle.multiplex(x, paddle.zeros([2], "int64")), TypeError, "multiplex: argument inputs must be of type list"),
+    (lambda x: paddle.triu(x, None), TypeError, "triu: argument diagonal"),
+    (lambda x: paddle.to_tensor(None), RuntimeError, "to_tensor: expected numbers"),
+    (lambda x: paddle.cumprod(x), TypeError, "cumprod: argument dim is missing"),
+])
+def test_what_programs_refuse(call, kind, lead):
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            got, text = refusal(lambda: call(paddle.static.data("x", [2, 3])))
+    finally:
+        paddle.disable_static()
+    assert got is kind and text.startswith(lead), (got, text)
+
+
+def test_what_programs_take():
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [2, 3])
+            fetched = [paddle.concat(x), paddle.chunk(x, True)[0], paddle.multigammaln(x + 3, paddle.to_tensor([2]))]
+            got = paddle.static.Executor().run(main, feed={"x": X.numpy()}, fetch_list=fetched)
+    finally:
+        paddle.disable_static()
+    assert got[0].tolist() == got[1].tolist() == X.tolist()
+    assert abs(got[2] - paddle.multigammaln(X + 3, 2).numpy()).max() < 1e-5
 
 
 def test_functions_that_ask_are_functions():

@@ -84,6 +84,8 @@ class set_grad_enabled(_Switch):
 
     def __init__(self, mode):
         super().__init__()
+        if not (mode is None or hasattr(type(mode), "__bool__")):
+            raise TypeError(f"set_grad_enabled: mode must be a bool, got {type(mode).__name__}")
         self.mode = self._on = bool(mode)
         self._outside = _core.set_recording(self._on)
 

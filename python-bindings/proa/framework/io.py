@@ -222,6 +222,8 @@ def save(obj, path, protocol=4, **configs):
         with _target(path) as f:
             f.write(obj.desc.serialize_to_string())
         return
+    if isinstance(obj, (bytes, bytearray, range, frozenset)):
+        raise NotImplementedError(f"paddle.save: of sequences it saves lists, tuples, dicts, sets and str, got {type(obj).__name__}")
     if isinstance(obj, dict):  # a program's state dict: the scope's tensors
         obj = type(obj)((k, v._value() if _is_static(v, "scope", "ScopeTensor") else v) for k, v in obj.items()) \
             if type(obj) in (dict, OrderedDict) else obj
@@ -447,6 +449,8 @@ def load(path, **configs):
         if key not in options:
             raise ValueError(f"paddle.load: the option {key!r} is unknown")
     options.update(configs)
+    if isinstance(path, _core.Tensor) and path.is_symbolic:
+        raise TypeError("paddle.load: path must be a str, a path or a file object, got Tensor")
     if hasattr(path, "read") or os.path.isfile(path):
         return _load_file(path, options)
     return _load_model(path, options)

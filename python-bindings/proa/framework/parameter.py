@@ -153,7 +153,7 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
     >>> paddle.create_parameter([2, 3], "float32").shape
     [2, 3]
     """
-    if not isinstance(shape, (list, tuple)) and not isinstance(shape, _core.Tensor):
+    if not isinstance(shape, (list, tuple, _core.Tensor)) or _core.is_capturing() and isinstance(shape, _core.Tensor):
         raise TypeError(f"create_parameter: shape must be a list or tuple of ints, got {shape!r}")
     if not dtype:
         raise TypeError(f"create_parameter: dtype must be a dtype, got {dtype!r}")

@@ -48,7 +48,10 @@ def seed(seed):
     >>> bool((paddle.rand([3]) == first).all())
     True
     """
-    return default_generator.manual_seed(int(seed))
+    seed = int(seed)
+    if not 0 <= seed < 2 ** 64:
+        raise TypeError(f"seed: the seed must be an int of 64 bits without a sign, got {seed}")
+    return default_generator.manual_seed(seed)
 
 
 def _manual_program_seed(seed):
@@ -58,6 +61,10 @@ def _manual_program_seed(seed):
 
 
 def _checked(device):
+    if isinstance(device, bytes):
+        raise TypeError(f"the name of a device is a str, got {device!r}")
+    if not isinstance(device, (str, _core.Place, type(None))):
+        raise AttributeError(f"the name of a device is a str, got {type(device).__name__}")
     if device is not None and not str(device).replace("Place(", "").startswith("cpu"):
         raise ValueError(f"the random state of {device!r} is not known: this build computes on the CPU")
 

@@ -27,8 +27,10 @@ def get_selected_rows(self):
     return SelectedRows(self) if _core.is_rows(self) else None
 
 
-def rows(self):
+def rows(self, *args, **kwargs):
     """The number of each given row of a tensor that is SelectedRows."""
+    if not _core.is_rows(self):  # Paddle looks at the tensor before the arguments
+        raise SystemError("(Fatal) Tensor.rows: the tensor is dense, and not SelectedRows")
     return _core.rows_index(self).tolist()
 
 

@@ -1,9 +1,11 @@
 """Helpers of the tensor functions: argument conversion, writing in place, and in-place variants of compositions."""
+import inspect
 import operator
 
 from .. import _core
-from .._errors import need_attribute, of_kind
-from ..framework.dims import alike, number, runs_number
+from .._asks import answer
+from .._errors import of_kind
+from ..framework.dims import alike, differ, number, runs_number
 
 Tensor = _core.Tensor
 
@@ -93,7 +95,7 @@ def like(value, x):
     return value if isinstance(value, Tensor) else _core.full([], value, x.dtype)
 
 
-def overwrite(x, y, what):
+def overwrite(x, y, what, keeps_shape=False):
     """Makes x hold y's value and history: the in-place form of an op that has none of its own."""
     if x.is_leaf and not x.stop_gradient and _core.is_recording():
         raise ValueError(f"(InvalidArgument) {what}: a leaf Tensor that wants a gradient cannot be changed in place; "
@@ -102,20 +104,25 @@ def overwrite(x, y, what):
         return x
     if alike(y.shape, x.shape) and y.dtype == x.dtype:
         return _core.set_value_(x, y, axes=[], starts=[], ends=[])
+    if keeps_shape and differ(y.shape, x.shape):
+        raise ValueError(f"{what}: x has shape {x.shape}, the result {y.shape}; in place the two must be equal")
     return x._become(y)
 
 
 _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 
 
-def twin(fn, name, compares=False):
-    """fn's in-place form: its first argument takes the result. compares: a function of two tensors x and y."""
+COMPARED = "eager:x.shape eager:y.shape eager:x<-y"  # what Paddle's functions of two tensors ask first in place
+
+
+def twin(fn, name, rules=None):
+    """fn's in-place form: its first argument takes the result. rules: what else failed calls ask (_asks.py)."""
     if isinstance(fn, type(_core.relu)):  # an op: as the user calls it
         fn = _PUBLIC.get(name[:-1], fn)
 
-    def in_place(*args, **kwargs):
-        if compares and not _core.is_capturing():
-            _need_shapes(name, args, kwargs)
+    keeps_shape = bool(rules and "<-" in rules)
+
+    def write(*args, **kwargs):
         key = None if args else _first_parameter(fn)
         x = args[0] if args else kwargs.get(key)
         if not isinstance(x, Tensor):
@@ -126,7 +133,15 @@ def twin(fn, name, compares=False):
             result = fn(x, *args[1:], **kwargs) if args else fn(**{**kwargs, key: x})
         else:
             result = fn(*args, **kwargs)
-        return overwrite(args[0] if args else kwargs[key], result, name)
+        return overwrite(args[0] if args else kwargs[key], result, name, keeps_shape and not _core.is_capturing())
+
+    def ask_and_write(*args, **kwargs):
+        try:
+            return write(*args, **kwargs)
+        except Exception:
+            _refuse(rules, name, fn, args, kwargs)
+            raise
+    in_place = ask_and_write if rules else write
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__doc__ = f"In-place form of {name[:-1]}: changes its first argument and returns it."
     in_place.__wrapped__ = fn  # for inspect.signature
@@ -134,12 +149,16 @@ def twin(fn, name, compares=False):
 
 
 def _first_parameter(fn):
-    import inspect
     return next(iter(inspect.signature(fn).parameters))
 
 
-def _need_shapes(name, args, kwargs):
-    """Paddle's functions of two tensors that work in place compare shapes in Python first: AttributeError."""
-    for what, value in (*zip("xy", args), *kwargs.items()):
-        if what in ("x", "y"):
-            need_attribute(name, "shape", **{what: value})
+def _refuse(rules, name, fn, args, kwargs):
+    """Raises what the rules say of a failed call whose arguments fit fn, if that is anything."""
+    try:
+        given = inspect.signature(fn).bind(*args, **kwargs).arguments
+    except TypeError:
+        return
+    try:
+        answer(rules, name, given)
+    except Exception as said:
+        raise said from None

@@ -97,7 +97,7 @@ def meshgrid(*args, **kwargs):
     [[0, 1, 2], [0, 1, 2]]
     """
     kwargs.pop("name", None)
-    if kwargs:
+    if kwargs and args:
         raise TypeError(f"meshgrid: unexpected keyword arguments {sorted(kwargs)}")
     if len(args) == 1 and isinstance(args[0], (list, tuple)):
         args = args[0]
@@ -117,7 +117,7 @@ def _written(output, value):
     return _core.set_value_(output, value, axes=[], starts=[], ends=[])
 
 
-@asks("eager:output:Tensor,None!InvalidArgument")
+@asks("eager:output:Tensor,None!InvalidArgument eager:x:-bytes!ValueError static:x:Tensor,array,list,tuple,number")
 def assign(x, output=None):
     """A copy of x (Tensor, array, list or number); written into output if that is given."""
     if isinstance(x, Tensor):
@@ -141,11 +141,15 @@ def polar(abs, angle, name=None):
     """The complex tensor of this absolute value and angle."""
     for t, what in ((abs, "abs"), (angle, "angle")):
         need_variable(t, f"polar: {what}")
-        if dtype_name(t.dtype) not in ("float32", "float64"):
+        if dtype_name(t.dtype) not in ("float32", "float64") and _core.is_capturing():
             raise TypeError(f"polar: {what} must be float32 or float64, got {dtype_name(t.dtype)}")
     return _core.complex(abs * _core.cos(angle), abs * _core.sin(angle))
 
 
+_OF_INDICES = "dtype^ static:row:int static:col:int,None static:offset:int"
+
+
+@asks(_OF_INDICES)
 def tril_indices(row, col=None, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the lower triangle of a row × col matrix.
 
@@ -155,15 +159,19 @@ def tril_indices(row, col=None, offset=0, dtype="int64"):
     return _core.tril_indices(row, row if col is None else col, offset, dtype)
 
 
+@asks(_OF_INDICES)
 def triu_indices(row, col=None, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the upper triangle of a row × col matrix."""
     return _core.triu_indices(row, row if col is None else col, offset, dtype)
 
 
+@asks("static:shape:-Tensor static:shape:list,tuple,array dtype:dtype")
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
     """A Parameter outside any Layer."""
-    from ..framework.parameter import create_parameter as create
-    return create(plain_ints(shape), dtype, name, attr, is_bias, default_initializer)
+    from ..framework.parameter import ParamAttr, create_parameter as create
+    ParamAttr._to_attr(attr)  # before the others
+    shape = [int(n) for n in shape] if isinstance(shape, Tensor) else plain_ints(shape)
+    return create(shape, dtype, name, attr, is_bias, default_initializer)
 
 
 def create_tensor(dtype, name=None, persistable=False):

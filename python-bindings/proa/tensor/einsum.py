@@ -2,7 +2,7 @@
 from .. import _core
 from .._errors import need_attribute
 from ..framework.dims import alike, differ, reshaped, stretches
-from .manipulation import broadcast_shape
+from .manipulation import broadcast_dims
 
 __all__ = ["einsum"]
 
@@ -86,7 +86,7 @@ def _pair(a, la, b, lb, keep):
     inner = [c for c in shared if c not in keep]
     only_a, only_b = [c for c in la if c not in nb], [c for c in lb if c not in na]
     a, b = _aligned(a, la, batch + only_a + inner), _aligned(b, lb, batch + inner + only_b)
-    sizes = broadcast_shape([na[c] for c in batch], [nb[c] for c in batch])
+    sizes = broadcast_dims([na[c] for c in batch], [nb[c] for c in batch])
     k = _size([na[c] for c in inner])
     matrices = len(only_a) == len(inner) == len(only_b) == 1
     if not matrices:

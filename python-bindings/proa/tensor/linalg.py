@@ -14,6 +14,7 @@ _INF = float("inf")
 _OPEN = 1024  # what an unknown length counts as where an order of products is chosen
 
 
+@asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1]=mat2[-2]")
 def mm(input, mat2, name=None):
     """matmul without transposes."""
     return _core.matmul(input, mat2)
@@ -73,6 +74,7 @@ def _weights(w, count, what):
         raise ValueError(f"cov: {what} must not be negative")
 
 
+@asks("eager:ddof:number,str!InvalidArgument")
 def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
     """The covariance matrix of x's rows (columns if not rowvar)."""
     ndim, kind = len(x.shape), dtype_name(x.dtype)
@@ -102,6 +104,8 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
         spread = _core.divide(_core.sum(_core.multiply(w, aw)), total)
         factor = _core.subtract(total, spread)
     else:
+        if not is_number(ddof):
+            raise of_kind(f"cov: argument ddof: expected a number, got {type(ddof).__name__}")
         factor = _core.scale(total, 1, -float(ddof))
     factor = _core.clip(factor, 0.0)
     away = _core.subtract(rows, _core.unsqueeze(mean, [1]))
@@ -129,6 +133,8 @@ def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=
     need_variable(y, "cdist: y")
     if len(x.shape) < 2 or len(y.shape) < 2 or differ(x.shape[-1], y.shape[-1]) or p < 0:
         raise AssertionError(f"cdist: needs [..., m, d] and [..., n, d] and p >= 0, got {x.shape}, {y.shape}, {p}")
+    if x.dtype != y.dtype and not _core.is_capturing():
+        y = _core.cast(y, x.dtype)
     rows, columns = x.shape[-2], y.shape[-2]
     if any(alike(n, 0) for n in (rows, columns, x.shape[-1])):
         return _core.full([rows, columns], 0, x.dtype)
@@ -143,6 +149,7 @@ def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary", name=
     return _core.p_norm(away, float(p), -1, 1e-12, False, False)
 
 
+@asks("static:axes:int,list,tuple")
 def tensordot(x, y, axes=2, name=None):
     """Sums of products over axes of x and y: the last and first n, or those that the lists name.
 
@@ -151,6 +158,8 @@ def tensordot(x, y, axes=2, name=None):
     """
     need_variable(x, "tensordot: x")
     need_variable(y, "tensordot: y")
+    if _core.is_capturing() and isinstance(axes, (list, tuple)) and any(isinstance(a, Tensor) for a in axes):
+        raise TypeError("tensordot: axes must be an int or lists of ints while a program is built, got a Tensor")
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):
@@ -162,6 +171,9 @@ def tensordot(x, y, axes=2, name=None):
     else:
         ax, ay = plain_ints(axes[0]), plain_ints(axes[1]) if len(axes) > 1 else []
     ax, ay = ax + ay[len(ax):], ay + ax[len(ay):]
+    for a, t in [*((a, x) for a in ax), *((a, y) for a in ay)]:
+        if not -len(t.shape) <= a < len(t.shape):
+            raise IndexError(f"tensordot: axes {axes} name axis {a}, where a tensor has {len(t.shape)} dims")
     ax, ay = [a % len(x.shape) for a in ax], [a % len(y.shape) for a in ay]
     for a, b in zip(ax, ay):
         p, q = x.shape[a], y.shape[b]
@@ -249,7 +261,7 @@ def pinv(x, rcond=1e-15, hermitian=False, name=None):
     else:
         u, s, vt = _core.svd(x, False)
         size = s
-    cutoff = _core.multiply(_core.max(size, [-1], True), _core.cast(like(rcond, s), s.dtype))
+    cutoff = _core.multiply(_core.max(size, [-1], True), _core.cast(_core.to_tensor(rcond, dtype=s.dtype) if hasattr(rcond, "__len__") else like(rcond, s), s.dtype))
     keep = _core.greater_than(size, cutoff)
     safe = _core.where(keep, s, _core.full_like(s, 1))
     back = _core.where(keep, _core.reciprocal(safe), _core.full_like(s, 0))
@@ -298,6 +310,8 @@ def pca_lowrank(x, q=None, center=True, niter=2, name=None):
 @asks("x~f4,f8 static:mode:str")
 def qr(x, mode="reduced", name=None):
     """x = q·r with orthonormal columns in q; r alone for mode 'r'."""
+    if mode is None and not _core.is_capturing():
+        raise of_kind("qr: mode must be a str, got NoneType")
     q, r = _core.qr(x, mode)
     return r if mode == "r" else (q, r)
 

@@ -2,7 +2,7 @@
 take_along_axis. Functions that are one op come from C."""
 from .. import _core
 from .._asks import asks
-from ..framework.dims import alike, differ, known, most, reshaped, tensor_of
+from ..framework.dims import Dim, alike, differ, known, most, reshaped, tensor_of
 from .._errors import need_attribute, of_kind
 from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
                      twin, whole_number)
@@ -26,6 +26,9 @@ cast_ = twin(_core.cast, "cast_")
 
 def slice(input, axes, starts, ends):
     """The part of input between starts and ends of the axes named."""
+    if isinstance(starts, bool) or isinstance(ends, bool):
+        text = "slice: starts and ends must be lists of ints or ints, got a bool"
+        raise ValueError(text if _core.is_capturing() else "(InvalidArgument) " + text)
     if not isinstance(axes, (list, tuple)) or not axes:
         raise ValueError(f"slice: axes must be a list or tuple with at least one axis, got {axes!r}")
     last = len(input.shape) - 1
@@ -40,18 +43,26 @@ def strided_slice(x, axes, starts, ends, strides, name=None):
     return _core.strided_slice(x, axes, bounds(starts), bounds(ends), bounds(strides))
 
 
+def _crop_ints(name, values):
+    many = [t for t in (values if isinstance(values, (list, tuple)) else []) if isinstance(t, Tensor) and t.size != 1]
+    if many or getattr(values, "ndim", 1) > 1:
+        raise ValueError(f"(InvalidArgument) crop: {name} must be a list of ints, got entries of more than one element")
+    return plain_ints(values)
+
+
+@asks("static:shape:list,tuple,None,Tensor static:offsets:list,tuple,None,Tensor static:shape[]>=1,-1 static:offsets[]>=0")
 def crop(x, shape=None, offsets=None, name=None):
     """The box of this shape that starts at offsets; -1 in shape means up to the end."""
     need_variable(x, "crop: x")
     full_shape = x.shape
-    shape = full_shape if shape is None else plain_ints(shape)
-    offsets = [0] * len(full_shape) if offsets is None else plain_ints(offsets)
+    shape = full_shape if shape is None else _crop_ints("shape", shape)
+    offsets = [0] * len(full_shape) if offsets is None else _crop_ints("offsets", offsets)
     if len(shape) != len(full_shape) or len(offsets) != len(full_shape):
-        raise ValueError(f"crop: shape and offsets must have {len(full_shape)} entries, got {shape} and {offsets}")
+        raise ValueError(f"(InvalidArgument) crop: shape and offsets must have {len(full_shape)} entries, got {shape} and {offsets}")
     ends = [n if s == -1 else o + s for n, s, o in zip(full_shape, shape, offsets)]
     for n, o, e in zip(full_shape, offsets, ends):
         if not 0 <= o or known(e) and o > e or known(e, n) and e > n:
-            raise ValueError(f"crop: shape {shape} at offsets {offsets} reaches outside {full_shape}")
+            raise ValueError(f"(InvalidArgument) crop: shape {shape} at offsets {offsets} reaches outside {full_shape}")
     box = _core.slice(x, list(range(len(full_shape))), offsets, [e if known(e) else END for e in ends])
     if not x.is_symbolic:
         return _core.assign(box)
@@ -60,7 +71,7 @@ def crop(x, shape=None, offsets=None, name=None):
     return _core.reshape(box, [0 if not known(s) or s == -1 else s for s in shape])  # 0: as it is; others the run checks
 
 
-@asks("static:x:Tensor x.shape axis:int,Tensor num_or_sections:int,list,tuple")
+@asks("static:x:Tensor x.shape axis:int,Tensor axis>=-x num_or_sections:int,list,tuple")
 def split(x, num_or_sections, axis=0, name=None):
     """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1).
 
@@ -80,7 +91,7 @@ def chunk(x, chunks, axis=0, name=None):
     >>> [part.tolist() for part in paddle.chunk(paddle.arange(4), 2)]
     [[0, 1], [2, 3]]
     """
-    if isinstance(chunks, bool):
+    if isinstance(chunks, bool) and not _core.is_capturing():
         raise of_kind("chunk: chunks must be an int, got bool")
     return split(x, whole_number("chunk", "chunks", chunks), axis)
 
@@ -105,6 +116,10 @@ def unstack(x, axis=0, num=None):
     size = x.shape[axis]
     if num is not None and known(size) and not 0 <= num <= size:
         raise ValueError(f"unstack: num must be in [0, {size}], got {num}")
+    if _core.is_capturing() and num == 0 and known(size) and size:
+        raise ValueError(f"(InvalidArgument) unstack: num must be the axis's length {size}, got 0")
+    if _core.is_capturing() and num is None and known(size) and not size:
+        raise ValueError(f"unstack: axis {axis} of a program's variable must not have length 0, got shape {x.shape}")
     num = size.__index__() if num is None else num
     return list(_core.unstack(x, axis, num)) if num else []
 
@@ -121,6 +136,23 @@ def broadcast_shape(x_shape, y_shape):
     >>> paddle.broadcast_shape([2, 1, 3], [4, 1])
     [2, 4, 3]
     """
+    try:
+        return broadcast_dims(_dims(x_shape), _dims(y_shape))
+    except AssertionError as error:  # an entry is a tensor of several elements
+        raise TypeError(f"broadcast_shape: {error}") from None
+
+
+def _dims(shape):
+    if isinstance(shape, (str, bytes, dict)) or not hasattr(shape, "__getitem__"):
+        raise TypeError(f"broadcast_shape: a shape must be a sequence of ints, got {type(shape).__name__}")
+    return [n if isinstance(n, (int, Dim)) else n.__index__() if hasattr(n, "__index__") else _no_dim(n) for n in shape]
+
+
+def _no_dim(n):
+    raise TypeError(f"broadcast_shape: the entries of a shape must be ints, got {type(n).__name__}")
+
+
+def broadcast_dims(x_shape, y_shape):
     a, b = list(x_shape), list(y_shape)
     n = max(len(a), len(b))
     a, b = [1] * (n - len(a)) + a, [1] * (n - len(b)) + b
@@ -139,11 +171,12 @@ def broadcast_shape(x_shape, y_shape):
 def common_shape(who, x_shape, y_shape):
     """broadcast_shape of operands of an op, which refuses them with its category."""
     try:
-        return broadcast_shape(x_shape, y_shape)
+        return broadcast_dims(x_shape, y_shape)
     except ValueError as error:
         raise of_kind(f"{who}: {error}") from None
 
 
+@asks("eager:input.__len__!TypeError")
 def broadcast_tensors(input, name=None):
     """The tensors of the list input, all expanded to their common shape."""
     if not isinstance(input, (list, tuple)):
@@ -151,6 +184,8 @@ def broadcast_tensors(input, name=None):
     shape = []
     for t in input:
         need_variable(t, "broadcast_tensors: an entry of input")
+        if _core.is_capturing() and t.dtype != input[0].dtype:
+            raise TypeError(f"broadcast_tensors: all Tensors must have one dtype, got {input[0].dtype} and {t.dtype}")
         shape = common_shape("broadcast_tensors", shape, t.shape)
     return [_core.expand(t, shape) for t in input]
 
@@ -289,6 +324,8 @@ def repeat_interleave(x, repeats, axis=None, name=None):
     >>> paddle.repeat_interleave(paddle.to_tensor([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
+    if repeats is None and not _core.is_capturing():
+        raise of_kind("repeat_interleave: repeats must be an int or a Tensor, got NoneType")
     if axis is None:
         x, axis = _core.flatten(x), 0
     if isinstance(repeats, Tensor):
@@ -308,7 +345,9 @@ def scatter_nd(index, updates, shape, name=None):
 def select_scatter(x, values, axis, index, name=None):
     """x with values in the place of its slice number index along axis."""
     need_attribute("select_scatter", "shape", values=values)
-    axis = one_axis(axis, len(x.shape), "select_scatter")
+    ndim = len(x.shape)
+    index = int(index) if isinstance(index, Tensor) and not _core.is_capturing() else index
+    axis = one_axis(axis, ndim, "select_scatter")
     index = index + x.shape[axis] if index < 0 and known(x.shape[axis]) else index
     wanted = x.shape[:axis] + x.shape[axis + 1:]
     if differ(values.shape, wanted):
@@ -320,6 +359,7 @@ def select_scatter(x, values, axis, index, name=None):
 def _filled(x, mask, value):
     if not is_number(value):
         need_attribute("masked_fill", "shape", value=value)
+        need_tensor(value, "masked_fill: value")
     return _core.where(mask, _core.cast(like(value, x), x.dtype), x)
 
 
@@ -332,7 +372,7 @@ def masked_fill(x, mask, value, name=None):
     """
     if isinstance(mask, Tensor) and mask.dtype != _core.bool:
         mask = _core.cast(mask, _core.bool)
-    if is_number(value) and alike(x.shape, broadcast_shape(x.shape, mask.shape)):
+    if is_number(value) and alike(x.shape, broadcast_dims(x.shape, mask.shape)):
         return _core.masked_fill(x, mask, value)
     return _filled(x, mask, value)
 
@@ -340,13 +380,13 @@ def masked_fill(x, mask, value, name=None):
 masked_fill_ = twin(masked_fill, "masked_fill_")
 
 
-@asks("index:Tensor!ValueError axis@x")
+@asks("index:Tensor!ValueError axis@x x~b,f2,bf,f4,f8,i4,i8,c8,c16")
 def index_fill(x, index, axis, value, name=None):
     """x with value (a number or 0-D Tensor) in the slices that index names along axis."""
     if not isinstance(index, Tensor):
         raise ValueError(f"index_fill: index must be a Tensor, got {type(index).__name__}")
     if not isinstance(value, Tensor):
-        return _core.index_fill(x, index, axis, value)
+        return _core.index_fill(x, index, axis, value if is_number(value) else _one_number(value, x))
     if value.ndim:
         raise ValueError(f"index_fill: value must be a number or a 0-D Tensor, got shape {value.shape}")
     axis = one_axis(axis, len(x.shape), "index_fill")
@@ -355,6 +395,14 @@ def index_fill(x, index, axis, value, name=None):
 
 
 index_fill_ = twin(index_fill, "index_fill_")
+
+
+def _one_number(value, x):
+    """The number in a list or array of one."""
+    value = _core.cast(_core.to_tensor(value), x.dtype)
+    if value.size != 1:
+        raise ValueError(f"(InvalidArgument) index_fill: value must be one number, got shape {value.shape}")
+    return _core.reshape(value, [])
 
 
 def _points(x, indices):
@@ -427,12 +475,10 @@ def take_along_axis(arr, indices, axis, broadcast=True):
 
 
 @asks("arr.shape indices.shape axis:int axis@arr!AssertionError eager:reduce:str!InvalidArgument "
-      "eager:include_self:bool!InvalidArgument")
+      "eager:include_self:bool!InvalidArgument static:arr#=indices indices~i4,i8")
 def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
     """arr with values at the places that indices name along axis; reduce says how they meet what is there."""
     axis, shape = _along(arr, indices, axis, "put_along_axis")
-    if dtype_name(indices.dtype) not in ("int32", "int64"):
-        raise TypeError(f"put_along_axis: indices must be int32 or int64, got {dtype_name(indices.dtype)}")
     if not isinstance(values, Tensor):
         values = _core.cast(_core.to_tensor(values), arr.dtype)
     if broadcast:
@@ -443,6 +489,8 @@ def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=Tru
         _check_inside(arr, indices, axis, "put_along_axis")
         if all(alike(n, 1) for n in values.shape):
             values = _core.expand(values, indices.shape)
+    if dtype_name(indices.dtype) not in ("int32", "int64"):
+        raise TypeError(f"put_along_axis: indices must be int32 or int64, got {dtype_name(indices.dtype)}")
     return _core.put_along_axis(arr, indices, values, axis, "multiply" if reduce == "mul" else reduce, include_self)
 
 
@@ -471,6 +519,8 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
 def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
     """x with runs of equal elements (slices along axis) shortened to one."""
     wanted = (return_inverse, return_counts)
+    if _core.is_capturing() and not all(isinstance(one, bool) for one in wanted):
+        raise TypeError(f"unique_consecutive: return_inverse and return_counts must be bools, got {wanted}")
     return _optional(wanted, _core.unique_consecutive(x, *wanted, [] if axis is None else [axis], dtype))
 
 
@@ -516,7 +566,7 @@ def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
 fill_diagonal_tensor_ = twin(fill_diagonal_tensor, "fill_diagonal_tensor_")
 
 
-@asks("axis1:int axis2:int axis1@x!AssertionError axis2@x!AssertionError")
+@asks("axis1:int axis2:int offset:-float!AssertionError axis1@x!AssertionError axis2@x!AssertionError")
 def diagonal_scatter(x, y, offset=0, axis1=0, axis2=1, name=None):
     """x with y on the diagonal of axis1 and axis2."""
     return fill_diagonal_tensor(x, y, offset, axis1, axis2)

@@ -1,15 +1,15 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
 from .._asks import asks
-from .._errors import need_attribute
-from ..framework.dims import alike, differ, known, reshaped
-from ._tools import END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
+from .._errors import need_attribute, of_kind
+from ..framework.dims import alike, differ, known, reshaped, runs_number
+from ._tools import COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
            "deg2rad", "diff", "frac", "frexp", "gcd", "hypot", "increment", "inner", "lcm", "ldexp", "lerp",
            "logaddexp", "logcumsumexp", "multigammaln", "nan_to_num", "nanmean", "nansum", "outer", "polygamma",
-           "pow", "rad2deg", "renorm", "scale", "scale_", "sgn", "take", "trapezoid", "vander"]
+           "pow", "pow_", "rad2deg", "renorm", "scale", "scale_", "sgn", "take", "trapezoid", "vander"]
 
 
 @asks("eager:inputs:list,tuple,Tensor!InvalidArgument eager:inputs+!InvalidArgument static:inputs:list,tuple,Tensor "
@@ -41,16 +41,17 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
 
 def scale_(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
-    """In-place form of scale."""
+    """In-place form of scale; eagerly without act, as in Paddle."""
     _core.scale_(x, scale, float(bias), bias_after_scale)
-    return x if act is None else overwrite(x, getattr(_core, act)(x), "scale_")
+    return overwrite(x, getattr(_core, act)(x), "scale_") if act is not None and _core.is_capturing() else x
 
 
+@asks("eager:y.dtype static:y.dtype=f2,bf,f4,f8,i4,i8,b")
 def pow(x, y, name=None):
     """x to the power y, a number or a Tensor."""
     if isinstance(y, Tensor):
         return _core.elementwise_pow(x, y)
-    if not isinstance(y, (int, float)) and not is_number(y):
+    if not isinstance(y, (int, float)) and (isinstance(y, complex) or not is_number(y)):
         raise TypeError(f"pow: y must be a number or a Tensor, got {type(y).__name__}")
     return _core.pow(x, y)
 
@@ -63,9 +64,11 @@ def increment(x, value=1.0, name=None):
     return _core.scale_(x, 1.0, float(value))
 
 
-@asks("eager:weight:Tensor,float!InvalidArgument x~bf,f2,f4,f8 y~bf,f2,f4,f8")
+@asks("eager:weight:Tensor,float!InvalidArgument static:weight:Tensor,float x~bf,f2,f4,f8 y~bf,f2,f4,f8")
 def lerp(x, y, weight, name=None):
-    """x + weight·(y - x); weight is a number or a Tensor."""
+    """x + weight·(y - x); weight is a float or a Tensor."""
+    if not isinstance(weight, (float, Tensor)) and not runs_number(weight):
+        raise of_kind(f"lerp: weight must be a float or a Tensor, got {type(weight).__name__}")
     return _core.lerp(x, y, like(weight, x))
 
 
@@ -97,6 +100,7 @@ def logaddexp(x, y, name=None):
     return _core.add(_core.log1p(near), _core.maximum(x, y))
 
 
+@asks("static:axis:-Tensor!InvalidArgument")
 def cumsum(x, axis=None, dtype=None, name=None):
     """Running sums along axis, of flattened x without axis.
 
@@ -126,11 +130,13 @@ def _running(op, x, axis, dtype):
     return tuple(getattr(_core, op)(x, axis, dtype))
 
 
+@asks("eager:dtype^")
 def cummax(x, axis=None, dtype="int64", name=None):
     """Running maxima along axis (of flattened x without axis), and where they are."""
     return _running("cummax", x, axis, dtype)
 
 
+@asks("eager:dtype^")
 def cummin(x, axis=None, dtype="int64", name=None):
     """Running minima along axis (of flattened x without axis), and where they are."""
     return _running("cummin", x, axis, dtype)
@@ -158,7 +164,7 @@ def deg2rad(x, name=None):
     return _core.scale(_as_floating(x), 0.017453292519943295)
 
 
-@asks("x.shape y.shape x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8")
+@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8")
 def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
     need_attribute("gcd", "shape", x=x, y=y)
@@ -179,7 +185,7 @@ def gcd(x, y, name=None):
     return x
 
 
-@asks("x.shape y.shape x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8")
+@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8")
 def lcm(x, y, name=None):
     """The least common multiple, element by element."""
     need_attribute("lcm", "shape", x=x, y=y)
@@ -189,6 +195,7 @@ def lcm(x, y, name=None):
     return _core.floor_divide(_core.abs(_core.multiply(x, y)), safe)
 
 
+@asks("static:n:-Tensor!ValueError")
 def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     """Differences of neighbors along axis, n times over.
 
@@ -210,7 +217,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
 
 def frac(x, name=None):
     """x without its whole part."""
-    if dtype_name(x.dtype) not in ("int32", "int64", "float32", "float64"):
+    if dtype_name(x.dtype) not in ("int32", "int64", "float32", "float64") or not isinstance(x, Tensor):
         raise TypeError(f"frac: x must be int32, int64, float32 or float64, got {dtype_name(x.dtype)}")
     return _core.subtract(x, _core.trunc(x))
 
@@ -246,7 +253,7 @@ def ldexp(x, y, name=None):
 
 def frexp(x, name=None):
     """Mantissa in [0.5, 1) and exponent with x = mantissa·2^exponent."""
-    if dtype_name(x.dtype) not in ("float32", "float64"):
+    if dtype_name(x.dtype) not in ("float32", "float64") or not isinstance(x, Tensor):
         raise TypeError(f"frexp: x must be float32 or float64, got {dtype_name(x.dtype)}")
     size = _core.abs(x)
     exponent = _core.floor(_core.log2(size))
@@ -261,11 +268,23 @@ def frexp(x, name=None):
 
 def multigammaln(x, p, name=None):
     """The logarithm of the multivariate gamma function of dimension p."""
-    if p < 1:
+    if isinstance(p, Tensor):
+        return _multigammaln_of_tensor(x, p)
+    if not p >= 1:
         raise AssertionError(f"multigammaln: p must be at least 1, got {p}")
     shifts = _core.scale(_core.arange(1 - p, 1, 1, x.dtype), 0.5)
     terms = _core.lgamma(_core.add(_core.unsqueeze(x, [-1]), shifts))
     return _core.scale(_core.sum(terms, [-1]), 1, 0.25 * p * (p - 1) * 1.1447298858494002)
+
+
+def _multigammaln_of_tensor(x, p):
+    if not p.is_symbolic and not p.item() >= 1:
+        raise AssertionError(f"multigammaln: p must be at least 1, got {p.item()}")
+    p = _core.reshape(p, [])
+    shifts = _core.scale(_core.arange(_core.cast(like(1, p) - p, x.dtype), 1, 1, x.dtype), 0.5)
+    terms = _core.lgamma(_core.add(_core.unsqueeze(x, [-1]), shifts))
+    p = _core.cast(p, x.dtype)
+    return _core.add(_core.sum(terms, [-1]), _core.scale(p * (p - 1.0), 0.25 * 1.1447298858494002))
 
 
 def polygamma(x, n, name=None):
@@ -292,6 +311,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
     return _core.where(_core.isnan(x), _core.full_like(x, nan), x)
 
 
+@asks("eager:x.dtype eager:x.place")
 def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     """sum, with NaN counted as zero."""
     if dtype_name(x.dtype) in FLOATING:
@@ -299,6 +319,7 @@ def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     return _core.sum(x, [] if axis is None else axis, dtype, keepdim)
 
 
+@asks("eager:x.dtype")
 def nanmean(x, axis=None, keepdim=False, name=None):
     """The mean of what is not NaN."""
     axis = [] if axis is None else axis
@@ -315,8 +336,8 @@ def count_nonzero(x, axis=None, keepdim=False, name=None):
     return _core.sum(_core.cast(_core.cast(x, "bool"), "int64"), [] if axis is None else axis, None, keepdim)
 
 
-@asks("x.shape eager:axis:int,float,bool axis@x eager:p:number,bool!InvalidArgument "
-      "eager:max_norm:number,bool!InvalidArgument x~f4,f8")
+@asks("x.shape eager:axis:int,float,bool eager:axis:-float!InvalidArgument axis@x eager:p:number,bool!InvalidArgument "
+      "eager:max_norm:number,bool!InvalidArgument static:p:number,bool static:max_norm:-Tensor!InvalidArgument x~f4,f8")
 def renorm(x, p, axis, max_norm):
     """x with every slice along axis scaled down to a p-norm of at most max_norm."""
     ndim = len(x.shape)
@@ -385,6 +406,8 @@ def vander(x, n=None, increasing=False, name=None):
     need_variable(x, "vander: x")
     if len(x.shape) != 1:
         raise ValueError(f"vander: x must have one axis, got {len(x.shape)}")
+    if isinstance(n, bool) and not _core.is_capturing():
+        raise of_kind("vander: n must be an int, got bool")
     n = x.shape[0] if n is None else n
     if known(n) and n < 0:
         raise ValueError(f"vander: n must not be negative, got {n}")
@@ -402,6 +425,9 @@ def combinations(x, r=2, with_replacement=False, name=None):
         raise ValueError(f"combinations: r must be a non-negative int, got {r!r}")
     if r == 0:
         return _core.full([0], 0, x.dtype)
+    r, n = int(r), x.shape[0]
+    if known(n) and r > n and not with_replacement:
+        return _core.full([0, r], 0, x.dtype)
     places = _core.arange(0, x.shape[0], 1, "int64")
     each = [_core.reshape(places, [-1 if i == axis else 1 for i in range(r)]) for axis in range(r)]
     chosen, rises = _core.full_like(each[0], True, "bool"), _core.less_equal if with_replacement else _core.less_than
@@ -411,10 +437,23 @@ def combinations(x, r=2, with_replacement=False, name=None):
     return _core.reshape(_core.index_select(x, spots, 0), [-1, r])
 
 
-for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, pow, renorm):
+_write_pow = twin(pow, "pow_", "eager:y:number")
+
+
+def pow_(x, y, name=None):
+    """In-place form of pow: x to the power y, a number."""
+    if isinstance(y, Tensor) and not _core.is_capturing():
+        raise TypeError("pow_: y must be a number, got Tensor; use pow")
+    return _write_pow(x, y)
+
+
+_ASKED = {gcd: COMPARED, lcm: COMPARED, lerp: COMPARED, hypot: "eager:x<-y", ldexp: "eager:x<-y",
+          cumsum: "eager:axis:int,Tensor,None!InvalidArgument eager:axis@x!OutOfRange"}
+for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, renorm):
     _name = _fn.__name__ + "_"
-    globals()[_name] = twin(_fn, _name, _fn in (gcd, lcm))
+    globals()[_name] = twin(_fn, _name, _ASKED.get(_fn))
     __all__.append(_name)
+_OF_TWO = ("equal", "not_equal", "greater_", "less_", "logical_")
 for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cumprod_ digamma_ equal_ erf_ expm1_ "
               "floor_mod_ greater_equal_ greater_than_ i0_ less_equal_ less_than_ lgamma_ log10_ log1p_ log2_ log_ "
               "logical_and_ logical_not_ logical_or_ logical_xor_ mod_ neg_ not_equal_ remainder_ sigmoid_ sin_ sinh_ "
@@ -424,8 +463,8 @@ for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cum
         globals()[_name] = getattr(_core, _op + "_")
     elif hasattr(_core, _op):
         globals()[_name] = twin(getattr(_core, _op), _name,
-                                "equal" in _op or "than" in _op or _op.startswith("logical_") and _op != "logical_not")
+                                COMPARED if _op.startswith(_OF_TWO) and _op != "logical_not" else None)
     else:
         continue
     __all__.append(_name)
-del _fn, _name, _op
+del _fn, _name, _op, _ASKED, _OF_TWO

@@ -32,7 +32,7 @@ def unique_with_counts(x, dtype="int32"):
     return unique_with_counts(x, dtype)
 
 
-def _same(self, *args, **kwargs):
+def _same(self):
     return self
 
 
@@ -119,6 +119,8 @@ def _is_dtype(value):
 
 def to(self, *args, **kwargs):
     """The tensor on another device, with another dtype, or with both of another tensor."""
+    if not 0 < len(args) + len(kwargs) < 4:
+        raise TypeError(f"Tensor.to: expected 1 to 3 arguments, got {len(args) + len(kwargs)}")
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     kwargs.pop("blocking", None)
     other = kwargs.pop("other", None)
@@ -163,8 +165,12 @@ def is_same_shape(self, y):
 
 
 def _of_sparse(name, text):
-    def method(self):
-        raise ValueError(f"Tensor.{name}: the tensor is dense; to_sparse_coo or to_sparse_csr make it sparse")
+    def refuse(self):
+        raise SystemError(f"(Fatal) Tensor.{name}: the tensor is dense; to_sparse_coo or to_sparse_csr make it sparse")
+
+    def refuse_all(self, *args, **kwargs):  # Paddle looks at the tensor before the arguments
+        refuse(self)
+    method = refuse if name in ("coalesce", "values") else refuse_all
     method.__name__ = method.__qualname__ = name
     method.__doc__ = text
     return method

@@ -1,10 +1,13 @@
 """Random tensors. Equal seeds give equal values in Proa, but other values than in Paddle."""
 from .._asks import asks
 from .. import _core
-from ._tools import Tensor, dtype_name, overwrite
+from ._tools import COMPLEX, FLOATING, Tensor, dtype_name, is_number, overwrite
 
 __all__ = ["cauchy_", "exponential_", "geometric_", "normal", "normal_", "rand", "randint", "randint_like", "randn",
            "randperm", "standard_normal", "uniform", "uniform_"]
+
+
+_SHAPE = "eager:shape:list,tuple,array,Tensor!AttributeError"  # Paddle reads an attribute of what is no list
 
 
 def _floating(dtype, what):
@@ -14,18 +17,29 @@ def _floating(dtype, what):
     return "bfloat16" if dtype == "uint16" else dtype
 
 
+def _need_shape(what, shape):
+    """A program does not take a number for a shape."""
+    if isinstance(shape, (int, float)) and _core.is_capturing():
+        raise TypeError(f"{what}: shape must be a list, tuple or Tensor, got {type(shape).__name__}")
+
+
+@asks(_SHAPE)
 def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):
     """Values drawn evenly from [min, max)."""
     return _core.uniform(shape, _floating(dtype, "uniform"), float(min), float(max), seed)
 
 
+@asks(_SHAPE)
 def rand(shape, dtype=None, name=None):
     """Values drawn evenly from [0, 1)."""
+    _need_shape("rand", shape)
     return _core.uniform(shape, _floating(dtype, "rand"), 0.0, 1.0, 0)
 
 
+@asks("dtype^ " + _SHAPE + " static:shape:list,tuple,Tensor static:shape.dtype=i4,i8")
 def standard_normal(shape, dtype=None, name=None):
     """Values of the normal distribution with mean 0 and deviation 1."""
+    _need_shape("standard_normal", shape)
     return _core.gaussian(shape, 0.0, 1.0, 0, _floating(dtype, "standard_normal"))
 
 
@@ -34,6 +48,7 @@ def randn(shape, dtype=None, name=None):
     return standard_normal(shape, dtype)
 
 
+@asks("static:mean:number,Tensor static:std:number,Tensor eager:shape:some!AttributeError " + _SHAPE)
 def normal(mean=0.0, std=1.0, shape=None, name=None):
     """Values of the normal distribution; mean and std may be tensors, then they give the shape."""
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
@@ -46,7 +61,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None):
 
 def _range(low, high, what):
     if high is None:
-        if low <= 0:
+        if isinstance(low, Tensor) and low.is_symbolic or low <= 0:
             raise ValueError(f"{what}: without high, low must be above 0, got {low}")
         low, high = 0, low
     if low >= high:
@@ -79,6 +94,10 @@ def randperm(n, dtype="int64", name=None):
     return _core.randperm(n, dtype)
 
 
+def _tensor_like(value, x):
+    return _core.cast(_core.to_tensor(value), x.dtype)
+
+
 def _refill(x, values, what):
     return overwrite(x, values if values.dtype == x.dtype else _core.cast(values, x.dtype), what)
 
@@ -86,6 +105,8 @@ def _refill(x, values, what):
 @asks("eager:min:number,bool!InvalidArgument eager:max:number,bool!InvalidArgument")
 def uniform_(x, min=-1.0, max=1.0, seed=0, name=None):
     """Refills x with values drawn evenly from [min, max)."""
+    if is_number(min) and is_number(max) and not min < max:
+        raise ValueError(f"(InvalidArgument) uniform_: min must be less than max, got {min} and {max}")
     return _refill(x, uniform(x.shape, x.dtype, min, max, seed), "uniform_")
 
 
@@ -102,14 +123,14 @@ def exponential_(x, lam=1.0, name=None):
 def cauchy_(x, loc=0, scale=1, name=None):
     """Refills x with values of the Cauchy distribution."""
     half_turns = _core.uniform(x.shape, x.dtype, -0.5, 0.5, 0)
-    values = _core.scale(_core.tan(_core.scale(half_turns, 3.141592653589793)), float(scale), float(loc))
-    return _refill(x, values, "cauchy_")
+    values = _core.scale(_core.tan(_core.scale(half_turns, 3.141592653589793)), scale, loc if is_number(loc) else 0.0)
+    return _refill(x, values if is_number(loc) else _core.add_(values, _tensor_like(loc, x)), "cauchy_")
 
 
 def geometric_(x, probs, name=None):
     """Refills x with values log(u) / log(1 - probs), u drawn evenly from (0, 1)."""
+    if dtype_name(x.dtype) not in FLOATING + COMPLEX:
+        raise ValueError(f"geometric_: x must be floating, got {dtype_name(x.dtype)}")
+    probs = _tensor_like(probs, x)
     u = _core.uniform(x.shape, x.dtype, 1.1754943508222875e-38, 1.0, 0)
-    if not isinstance(probs, Tensor):
-        probs = _core.full([], probs, x.dtype)
-    values = _core.divide(_core.log(u), _core.log1p(_core.neg(_core.cast(probs, x.dtype))))
-    return _refill(x, values, "geometric_")
+    return _refill(x, _core.divide_(_core.log(u), _core.log1p(_core.neg(probs))), "geometric_")

@@ -54,6 +54,8 @@ def where(condition, x=None, y=None, name=None):
 
 def where_(condition, x=None, y=None, name=None):
     """In-place form of where: x takes the result."""
+    if _core.is_capturing():  # as all functions in place
+        return where(condition, x, y)
     if not isinstance(x, Tensor) or not isinstance(y, Tensor):
         raise ValueError("where_: x and y must both be Tensors")
     return overwrite(x, _core.where(condition, x, y), "where_")
@@ -69,12 +71,24 @@ def sort(x, axis=-1, descending=False, name=None):
     return _core.sort(x, axis, descending)[0]
 
 
+@asks("sorted_sequence~f4,f8,i4,i8 x~f4,f8,i4,i8 eager:sorted_sequence.dtype=f4,f8,i4,i8!NotFound")
 def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
     """Indices of the intervals between the rising values of sorted_sequence that the elements of x are in."""
     need_variable(sorted_sequence, "bucketize: sorted_sequence")
     if len(sorted_sequence.shape) != 1:
         raise ValueError(f"bucketize: sorted_sequence must have one axis, got {len(sorted_sequence.shape)}")
+    if sorted_sequence.dtype != x.dtype:
+        sorted_sequence, x = _comparable(sorted_sequence, x)
     return _core.searchsorted(sorted_sequence, x, out_int32, right)
+
+
+def _comparable(a, b):
+    """a and b in the dtype in which C compares their numbers; as they are if one has none of Paddle's four dtypes."""
+    kinds = {dtype_name(a.dtype), dtype_name(b.dtype)}
+    if not kinds <= {"int32", "int64", "float32", "float64"}:
+        return a, b
+    wide = next((kind for kind in ("float64", "float32") if kind in kinds), "int64")
+    return _core.cast(a, wide), _core.cast(b, wide)
 
 
 @asks("eager:x:Tensor!InvalidArgument eager:ps:Tensor!InvalidArgument")

@@ -64,13 +64,15 @@ def median(x, axis=None, keepdim=False, name=None):
     return out if keepdim else _core.squeeze(out, [axis])
 
 
-@asks("x:Tensor eager:axis@x!InvalidArgument")
+@asks("x:Tensor static:axis:int,list,tuple,None axis@x!InvalidArgument")
 def nanmedian(x, axis=None, keepdim=False, name=None):
     """median of what is not NaN; axis may be a list."""
     if not isinstance(x, Tensor):
         raise TypeError(f"nanmedian: x must be a Tensor, got {type(x).__name__}")
-    if not isinstance(keepdim, bool) and keepdim is not None:
+    if not isinstance(keepdim, bool) and keepdim is not None and not (is_number(keepdim) and _core.is_capturing()):
         raise of_kind(f"nanmedian: keepdim must be a bool, got {type(keepdim).__name__}")
+    if is_empty(x) and not x.is_symbolic:
+        raise ValueError(f"(InvalidArgument) nanmedian: x must have at least one element, got shape {x.shape}")
     if isinstance(axis, (list, tuple)) and not axis:
         raise ValueError("nanmedian: axis must not be an empty list")
     ndim = len(x.shape)
@@ -124,6 +126,7 @@ def _quantiles(x, q, axis, keepdim, skip_nan, what):
     return _core.stack(out, 0) if len(out) > 1 else out[0]
 
 
+@asks("x:Tensor axis:int,list,None!ValueError")
 def quantile(x, q, axis=None, keepdim=False):
     """The q-quantiles (0 ≤ q ≤ 1, a number or list) along axis in float64; NaN if there is one.
 
@@ -133,6 +136,7 @@ def quantile(x, q, axis=None, keepdim=False):
     return _quantiles(x, q, axis, keepdim, False, "quantile")
 
 
+@asks("x:Tensor axis:int,list,None!ValueError")
 def nanquantile(x, q, axis=None, keepdim=False):
     """quantile of what is not NaN."""
     return _quantiles(x, q, axis, keepdim, True, "nanquantile")

@@ -14,7 +14,8 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, sci_mode=No
     for key, value in given.items():
         kind = bool if key == "sci_mode" else int
         if value is not None and not isinstance(value, kind):
-            raise TypeError(f"set_printoptions: {key} must be of type {kind.__name__}, got {type(value).__name__}")
+            error = TypeError if _core.is_capturing() else RuntimeError
+            raise error(f"set_printoptions: {key} must be of type {kind.__name__}, got {type(value).__name__}")
     _options.update((key, value) for key, value in given.items() if value is not None)
 
 
