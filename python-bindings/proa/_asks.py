@@ -228,7 +228,8 @@ _WORDS = [
 ]
 
 
-_SECOND = {_extent: 4, _from_end: 2, _ranks: 2, _same: 3, _entries: 2, _axis: 2, _covers: 2, _broadcasts: 2}  # groups that name another argument
+_SECOND = {_extent: 4, _from_end: 2, _ranks: 2, _same: 3, _entries: 2, _axis: 2, _covers: 2,
+           _broadcasts: 2}  # groups that name another argument
 
 
 def _read(word):
@@ -254,10 +255,11 @@ def answer(rules, who, values):
     """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does."""
     now = "static" if _core.is_capturing() else "eager"
     for mode, test, given, names, error, lead in _rules(rules):
-        missing = test is _kind and given[1] == "some" and given[0] not in values
-        if mode in ("", now) and missing:
+        if mode not in ("", now):
+            continue
+        if test is _kind and given[1] == "some" and given[0] not in values:
             raise error(f"{lead}{who}: argument {given[0]} is missing")
-        if mode in ("", now) and all(n in values for n in names):
+        if all(n in values for n in names):
             try:
                 said = test(who, values, *given)
             except (AttributeError, IndexError, TypeError):

@@ -91,6 +91,28 @@ static bool must_be(const py_op *self, const char *name, const char *kind)
     return at && strchr(" !", at[strlen(word)]); /* the only kind */
 }
 
+/* True if value is a number that the rules take for the tensor of parameter i, which is not the first. */
+static bool takes_number(const py_op *self, int i, PyObject *value)
+{
+    if (i == 0 || !self->entry->asks || !(PyLong_Check(value) || PyFloat_Check(value))) return false;
+    char word[64];
+    snprintf(word, sizeof word, "%s:int,bool,float,Tensor", self->entry->params[i].name);
+    return strstr(self->entry->asks, word) != NULL;
+}
+
+/* The tensor for such a number, which failed as a tensor: 0-D, of the first parameter's dtype. */
+static bool fill_number(const py_op *self, int i, PyObject *value, void *args)
+{
+    proa_tensor **x = proa__field_one(self->op->fields, args);
+    proa_tensor **at = proa__field_one(&self->op->fields[self->entry->params[i].field], args);
+    proa_scalar number;
+    if (!x || !*x || !at) return false;
+    PyErr_Clear();
+    if (!py_to_scalar(value, &number)) return false;
+    *at = proa_full((proa_ints){0}, number, .dtype = proa_dtype_of(*x));
+    return *at || (py_raise(), false);
+}
+
 static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_arena *arena)
 {
     const py_param *p = &self->entry->params[i];
@@ -121,6 +143,7 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
         return false;
     }
     if (py_to_field(self->name, f, p->name, value, args, arena)) return true;
+    if (takes_number(self, i, value)) return fill_number(self, i, value, args);
     if (f->kind == PROA_FIELD_SCALAR && self->op->n_in == 0 && PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear(); /* Paddle makes floats of the numbers of creation functions in Python */
         PyErr_Format(PyExc_TypeError, "%s: argument %s: expected a number or a one-element Tensor, got %s",
@@ -133,6 +156,7 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
                           void *args, py_arena *arena)
 {
     if (!self->keywords && !make_keywords(self)) return false;
+    Py_ssize_t number = -1; /* waits for the first parameter */
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); k++) {
         PyObject *name = PyTuple_GET_ITEM(keywords, k);
         int i = find_keyword(self, name);
@@ -143,9 +167,12 @@ static bool fill_keywords(py_op *self, PyObject *const *values, PyObject *keywor
             return false;
         }
         *given |= (uint64_t)1 << i;
-        if (!fill_one(self, i, values[k], args, arena)) return false;
+        if (!(*given & 1) && takes_number(self, i, values[k])) number = k;
+        else if (!fill_one(self, i, values[k], args, arena)) return false;
     }
-    return true;
+    if (number < 0) return true;
+    int i = find_keyword(self, PyTuple_GET_ITEM(keywords, number));
+    return fill_one(self, i, values[number], args, arena);
 }
 
 /* Makes the table of keywords while an error is set, which stays. */

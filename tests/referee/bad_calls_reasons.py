@@ -23,7 +23,7 @@ MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtyp
 
 # Arguments that Proa does not read: its answer does not depend on them.
 UNREAD = {("forward", "block"), ("is_bfloat16_supported", "device"), ("is_float16_supported", "device"),
-          ("disable_static", "place"), ("serialize_persistables", "executor")}
+          ("serialize_persistables", "executor")}
 # Arguments that Paddle keeps as they come, and fails with where it uses them.
 KEPT = {("set_global_initializer", "weight_init"), ("set_global_initializer", "bias_init"), ("InputSpec", "dtype"),
         ("decorate", "save_dtype"), ("set_init_loss_scaling", "new_init_loss_scaling"), ("Conv1DTranspose", "output_padding"),

@@ -161,6 +161,7 @@ def test_what_python_reads_first(call, kind, lead):
     (lambda: X.bitwise_and_(paddle.ones([4, 3])), ValueError, "(InvalidArgument) bitwise_and_: x has shape [2, 3], y [4, 3]"),
     (lambda: X.hypot_(paddle.ones([0, 3])), ValueError, "(InvalidArgument) add: y has shape [0, 3]"),
     (lambda: paddle.ones([0, 3]).hypot_(X), ValueError, "hypot_: x has shape [0, 3], and x with y [2, 3]"),
+    (lambda: paddle.ones([2]).equal_(1.5), AttributeError, "'float' object has no attribute 'shape'"),
     (lambda: X.pow_(X), TypeError, "pow_: y must be a number, got Tensor; use pow"),
     (lambda: X.pow_("2"), TypeError, "pow_: argument y must be of type number, got str"),
     (lambda: paddle.addmm(X, paddle.ones([3, 3]), paddle.ones([3, 3])), ValueError, "addmm: input has shape [2, 3] and x [3, 3]"),
@@ -233,7 +234,8 @@ def test_what_paddle_takes():
     assert paddle.masked_fill(paddle.ones([3]), mask, 7.0).tolist() == [1.0, 7.0, 1.0]
     assert paddle.std(X, unbiased=[]).item() == 0.0
     assert paddle.combinations(paddle.ones([1]), 97).shape == [0, 97]
-    assert X.equal(1).all() and not X.equal(2.5).any()
+    assert X.equal(1).all() and not X.equal(2.5).any() and paddle.equal(y=True, x=X).all()
+    assert paddle.equal(paddle.to_tensor([1, 2]), 1.5).tolist() == [True, False]  # in x's dtype
     assert X.cast(None).dtype == paddle.float64
     assert paddle.index_fill(X, paddle.to_tensor([0]), 0, [[7]]).tolist() == [[7.0] * 3, [1.0] * 3]
     assert paddle.polar(X.astype("float16"), X).dtype == paddle.complex64

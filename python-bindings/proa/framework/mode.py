@@ -42,6 +42,8 @@ def disable_static(place=None):
     parameters of one name may be made once more. The next enable_static goes on with its own."""
     global _on, _names
     if _on:
+        if not isinstance(place, (str, _core.Place, type(None))):
+            raise ValueError(f"disable_static: place must be a place or its name, got {type(place).__name__}")
         from . import unique_name
         _names = unique_name.switch()
     _on = False

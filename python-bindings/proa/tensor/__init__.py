@@ -27,7 +27,7 @@ atleast_3d bincount bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ broadcast
 cast_ cauchy_ cdist cholesky cholesky_solve chunk clip clip_ combinations concat cond corrcoef cos_ cosh_
 count_nonzero cov create_parameter create_tensor cross cummax cummin cumprod cumprod_ cumsum cumsum_
 cumulative_trapezoid deg2rad diag diag_embed diagflat diagonal diagonal_scatter diff digamma_ dist eig eigvals
-eigvalsh equal equal_ equal_all erf_ expm1_ exponential_ fill_ fill_diagonal_ fill_diagonal_tensor fill_diagonal_tensor_
+eigvalsh equal_ equal_all erf_ expm1_ exponential_ fill_ fill_diagonal_ fill_diagonal_tensor fill_diagonal_tensor_
 flatten_ floor_mod floor_mod_ frac frac_ frexp gcd gcd_ geometric_ greater_equal_ greater_than_ histogram
 householder_product hypot hypot_ i0 i0_ i0e i1 i1e increment index_fill index_fill_ index_put index_put_ inner inverse
 is_complex is_empty is_floating_point is_integer is_tensor isclose kron lcm lcm_ ldexp ldexp_ lerp lerp_ less_equal_

@@ -123,6 +123,8 @@ def twin(fn, name, rules=None):
     keeps_shape = bool(rules and "<-" in rules)
 
     def write(*args, **kwargs):
+        if rules is COMPARED and isinstance(args[1] if len(args) > 1 else kwargs.get("y"), (int, float)) and not _core.is_capturing():
+            raise of_kind(f"{name}: argument y: expected a Tensor, got a number")  # which fn may take
         key = None if args else _first_parameter(fn)
         x = args[0] if args else kwargs.get(key)
         if not isinstance(x, Tensor):

@@ -1,16 +1,9 @@
-"""equal, is_empty and is_tensor; other comparisons are generated from the op table."""
+"""is_empty and is_tensor; comparisons are generated from the op table."""
 from .. import _core
 from ..framework import dims
 from ._tools import Tensor, need_tensor
 
-__all__ = ["equal", "is_empty", "is_tensor"]
-
-
-def equal(x, y, name=None):
-    """Element by element, whether x is y: a tensor that broadcasts with x, or a number."""
-    if not isinstance(y, (Tensor, int, float)):
-        raise TypeError(f"equal: y must be a Tensor or a number, got {type(y).__name__}")
-    return _core.equal(x, y) if isinstance(y, Tensor) else x == y
+__all__ = ["is_empty", "is_tensor"]
 
 
 def is_empty(x, name=None):
