@@ -166,11 +166,27 @@ static proa_status optimize(proa__model *m, const proa_config *c, bool quantized
 
 /* ---- a model ---------------------------------------------------------------------------- */
 
-static proa_status load(proa__model *m, const proa_config *c)
+/* Makes the dims of the program's inputs unknown that are so in another program's. */
+static proa_status widen(proa_program *p, const proa_meta *inputs)
+{
+    const proa_block *root = proa__root(p);
+    for (int32_t i = 0; i < root->n_inputs; i++) {
+        const proa_tensor *h = root->inputs[i]->handle;
+        bool same = h->ndim == inputs[i].ndim &&
+                    !memcmp(h->shape, inputs[i].shape, sizeof *h->shape * (size_t)h->ndim);
+        proa_ints shape = {inputs[i].ndim, inputs[i].shape, NULL, NULL};
+        if (!same) PROA_TRY(proa_program_reshape_input(p, h, shape, PROA_NODTYPE));
+    }
+    return PROA_OK;
+}
+
+/* inputs: the dims of the program's inputs, or NULL for those of the file. */
+static proa_status load(proa__model *m, const proa_config *c, const proa_meta *inputs)
 {
     PROA_SCOPED;
     m->program = read_model(c);
     if (!m->program) return proa_error();
+    if (inputs) PROA_TRY(widen(m->program, inputs));
     if (proa_program_output_count(m->program) == 0)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
                          "create_predictor: the program has no outputs: save it for inference "
@@ -188,19 +204,45 @@ static proa_status load(proa__model *m, const proa_config *c)
     return m->device ? proa_program_to_device(m->program, m->device) : proa_error();
 }
 
-proa__model *proa__model_new(const proa_config *c)
+/* Whether the model can be read from files once more. A quantizer's samples are given once. */
+static bool is_in_files(const proa_config *c) { return !c->model && !c->n_samples; }
+
+static proa__model *model_of(const proa_config *c, const proa_meta *inputs)
 {
     proa__model *m = proa__calloc(sizeof *m);
     if (!m) return NULL;
     atomic_init(&m->refs, 1);
     proa_program *open = proa_program_open(NULL); /* passes run ops eagerly, also inside a capture */
     int chosen = proa_device_use(PROA_CPU);
-    proa_status status = load(m, c);
+    proa_status status = load(m, c, inputs);
+    if (status == PROA_OK && is_in_files(c)) {
+        m->config = proa_config_copy(c);
+        status = proa_error();
+    }
     proa_device_use(chosen);
     proa_program_open(open);
     if (status == PROA_OK) return m;
     proa__model_release(m);
     return NULL;
+}
+
+proa__model *proa__model_new(const proa_config *c) { return model_of(c, NULL); }
+
+proa__model *proa__model_widened(const proa__model *m, proa_tensor *const *fed)
+{
+    const proa_block *root = proa__root(m->program);
+    proa_meta *inputs = proa_scope_alloc(((size_t)m->n_feeds + 1) * sizeof *inputs);
+    bool differ = false, may = inputs && m->config;
+    for (int32_t i = 0; may && i < m->n_feeds; i++) {
+        inputs[i] = proa_meta_of(root->inputs[i]->handle);
+        may = fed[i]->ndim == inputs[i].ndim;
+        for (int d = 0; may && d < inputs[i].ndim; d++) {
+            if (inputs[i].shape[d] < 0 || inputs[i].shape[d] == fed[i]->shape[d]) continue;
+            inputs[i].shape[d] = -1;
+            differ = true;
+        }
+    }
+    return may && differ ? model_of(m->config, inputs) : NULL;
 }
 
 void proa__model_release(proa__model *m)
@@ -215,5 +257,6 @@ void proa__model_release(proa__model *m)
     proa__free(m->first_lod);
     proa__free(m->n_lod);
     proa__free(m->device);
+    proa_config_free(m->config);
     proa__free(m);
 }

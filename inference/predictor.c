@@ -207,10 +207,41 @@ static proa_status hand_over(proa_predictor *p, proa_tensors results)
     return PROA_OK;
 }
 
+/* Goes on with another model: one of the same inputs and outputs. */
+static proa_status turn_to(proa_predictor *p, proa__model *m)
+{
+    proa_executor *fresh =
+        m->n_inputs == p->model->n_inputs && m->n_outputs == p->model->n_outputs ? new_executor(m) : NULL;
+    if (!fresh) {
+        proa__model_release(m);
+        return proa_error();
+    }
+    proa_executor_free(p->executor);
+    p->executor = fresh;
+    proa__executor_set_hook(fresh, p->hook, p->hook_context);
+    for (int32_t i = 0; i < m->n_inputs; i++)
+        p->inputs[i].variable = m->inputs[i], p->inputs[i].name = m->inputs[i]->name;
+    for (int32_t i = 0; i < m->n_outputs; i++)
+        p->outputs[i].variable = m->outputs[i], p->outputs[i].name = m->output_names[i];
+    proa__model_release(p->model);
+    p->model = m;
+    return PROA_OK;
+}
+
+/* Takes a model of other lengths if the values need one. Where there is none, the executor says what is
+ * wrong. */
+static proa_status fit(proa_predictor *p)
+{
+    proa__model *wide = proa__model_widened(p->model, p->fed);
+    if (!wide) proa_clear_error();
+    return wide ? turn_to(p, wide) : PROA_OK;
+}
+
 static proa_status run(proa_predictor *p)
 {
     PROA_SCOPED;
     PROA_TRY(gather(p));
+    PROA_TRY(fit(p));
     offer_memory(p);
     proa_tensors fed = {p->model->n_feeds, p->fed};
     proa_tensors results = proa__executor_run_inside(p->executor, fed, NULL, p->into);

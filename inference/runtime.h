@@ -61,6 +61,7 @@ typedef struct proa__model {
     int threads;
     char *device; /* NULL: "cpu" */
     bool profile;
+    proa_config *config; /* to read the files once more; NULL: they may be gone */
 } proa__model;
 
 /* Converts convolutions and products of p to bfloat16 if the config asks for it, after batch norm is folded
@@ -76,6 +77,10 @@ int64_t proa__quantizable_matrices(const struct proa_instr *instr, const proa__o
 proa_status proa__model_quantize(proa_program *p, const proa_config *c, bool *done);
 /* Loads and optimizes the model of a config. NULL on error. */
 proa__model *proa__model_new(const proa_config *c);
+/* The model with inputs of unknown lengths where `fed`, a tensor an input of its program, differs from them:
+ * Paddle's programs take others than they were saved with. NULL without an error if none differs; NULL if
+ * some op does not take them. */
+proa__model *proa__model_widened(const proa__model *m, proa_tensor *const *fed);
 void proa__model_release(proa__model *m); /* accepts NULL */
 
 /* Paddle's LoD of a handle's rows: level i, outermost first, has counts[i] offsets. */

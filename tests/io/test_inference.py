@@ -51,6 +51,41 @@ def test_equals_paddle(both, model):
             assert np.abs(have[key] - y).max(initial=0) <= 1e-4 * max(1, np.abs(y).max(initial=0)), key
 
 
+LENGTHS = """
+import sys, numpy as np, paddle
+from paddle import inference
+path = sys.argv[1]
+config = inference.Config(path + ".pdmodel", path + ".pdiparams")
+predictor = inference.create_predictor(config)
+twin = predictor.clone()
+for one, lengths in ((predictor, (8, 3, 5, 8)), (twin, (2,))):
+    handle = one.get_input_handle(one.get_input_names()[0])
+    for n in lengths:
+        handle.copy_from_cpu(np.arange(n * 4, dtype="float32").reshape(n, 4) / 10)
+        one.run()
+        for name in one.get_output_names():
+            print(" ".join(f"{v:.5f}" for v in one.get_output_handle(name).copy_to_cpu().ravel()))
+"""
+
+
+@NEEDS_PADDLE
+def test_other_lengths_than_those_of_the_file(tmp_path):
+    """Paddle's predictors take values of other lengths than the model was saved with."""
+    paddle.seed(1)
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 6), paddle.nn.BatchNorm1D(6), paddle.nn.ReLU(), paddle.nn.Linear(6, 2))
+    net.eval()
+    paddle.jit.save(net, str(tmp_path / "m"), [InputSpec([8, 4], "float32", "x")])
+    (tmp_path / "lengths.py").write_text(LENGTHS)
+    theirs = oracle.ask(tmp_path / "lengths.py", tmp_path / "m")
+    ours = subprocess.run([sys.executable, "-m", "proa", tmp_path / "lengths.py", tmp_path / "m"], text=True, capture_output=True,
+                          timeout=300, check=True).stdout
+    numbers = [np.array([float(v) for v in line.split()]) for text in (theirs, ours) for line in text.splitlines()
+               if line and set(line) <= set("-0123456789. ")]
+    assert len(numbers) == 10 and [one.size for one in numbers[5:]] == [16, 6, 10, 16, 4]
+    for want, have in zip(numbers[:5], numbers[5:]):
+        np.testing.assert_allclose(have, want, atol=2e-5)
+
+
 # ---- one that Proa saved -------------------------------------------------------------------------------------------
 
 class Net(paddle.nn.Layer):
