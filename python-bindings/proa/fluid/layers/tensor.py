@@ -16,8 +16,11 @@ __all__ = ["argmax", "argmin", "argsort", "assign", "autoincreased_step_counter"
 
 
 def _number(dtype):
-    """A dtype as attributes spell it."""
-    return to_dtype(dtype).value
+    """A dtype as attributes spell it. By Paddle's own names alone: operators refuse NumPy's others."""
+    found = to_dtype(dtype)
+    if isinstance(dtype, str) and dtype_name(dtype) != dtype_name(found):
+        raise TypeError(f"dtype must name a data type such as 'float32', got {dtype!r}")
+    return found.value
 
 
 def create_tensor(dtype, name=None, persistable=False):
