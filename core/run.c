@@ -41,18 +41,21 @@ proa_status proa__same_dtype(const proa_op *op, const char *argument, const proa
     return PROA__LIKELY(t->dtype == first->dtype) ? PROA_OK : mixed_dtypes(op, argument, t, first);
 }
 
-/* Refuses the first operand's dtype. The last one selects the kernel of an elementwise op: where the op has
- * that kernel, the first operand is what does not fit. */
+/* Refuses the first operand's dtype. The last one selects the kernel of an elementwise op and of a product:
+ * where the op has that kernel, the first operand is what does not fit. */
 static __attribute__((noinline)) proa_status refuse_first(const proa_op *op, const proa_field *f,
                                                           const void *args, proa_dtype dtype)
 {
-    proa_tensor **last =
-        op->flags & PROA_OP_ELEMENTWISE ? proa__field_one(&op->fields[op->n_in - 1], args) : NULL;
-    bool fits = last && *last && *last != proa_none && op->dtypes >> (*last)->dtype & 1;
-    if (!fits) return refuse_dtype(op, f->name, dtype);
+    const proa_tensor *last = NULL;
+    const proa_field *at = f;
+    bool by_last = op->flags & (PROA_OP_ELEMENTWISE | PROA_OP_PROMOTES);
+    for (const proa_field *g = op->fields + op->n_in - 1; by_last && g > f && !last; g--) {
+        proa_tensor **one = proa__field_one(g, args);
+        if (one && *one && *one != proa_none) last = *one, at = g;
+    }
+    if (!last || !(op->dtypes >> last->dtype & 1)) return refuse_dtype(op, f->name, dtype);
     return proa__operand_dtype_fail(op, f->name, "is %s, but %s is %s; convert one with proa_cast",
-                                    proa_dtype_name(dtype), op->fields[op->n_in - 1].name,
-                                    proa__tensor_text(*last));
+                                    proa_dtype_name(dtype), at->name, proa__tensor_text(last));
 }
 
 __attribute__((noinline)) const proa_tensor *proa__first_tensor(const proa_op *op, const void *args,

@@ -476,8 +476,10 @@ Py_ssize_t py_tensor_len(PyObject *self)
 {
     proa_tensor *t = py_tensor_of(self);
     if (t->ndim > 0 && t->shape[0] >= 0) return (Py_ssize_t)t->shape[0];
-    PyErr_SetString(PyExc_TypeError, t->ndim ? "the length of this axis is not known in a program"
-                                             : "a tensor with no axes has no length");
+    if (t->ndim) PyErr_SetString(PyExc_TypeError, "the length of this axis is not known in a program");
+    else /* as in Paddle, whose Python asserts it of tensors with data */
+        PyErr_SetString(proa_is_symbolic(t) ? PyExc_TypeError : PyExc_AssertionError,
+                        "a tensor with no axes has no length");
     return -1;
 }
 

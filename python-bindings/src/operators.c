@@ -4,6 +4,8 @@
  * ext.h. */
 #include "ext.h"
 
+#include <stddef.h>
+
 typedef proa_tensor *(*binary_fn)(proa_tensor *x, proa_tensor *y);
 
 static bool is_whole(const proa_tensor *t) { return t->dtype <= PROA_I64; }
@@ -57,18 +59,31 @@ static int operands(PyObject *a, PyObject *b, proa_tensor **x, proa_tensor **y)
     return *x && *y ? 1 : (PyErr_Occurred() ? -1 : (py_raise(), -1));
 }
 
-/* NotImplemented for a class of Python's, which may have the operator itself. Builtin types' values, such as
- * None or a list, are refused as by Paddle's C++. */
-static PyObject *no_operand(PyObject *a, PyObject *b, const char *what)
+enum { COMPARISON = -1 };
+
+/* An operator: its reflected form's offset in a type's number methods, and its name. */
+typedef struct py_operator {
+    int slot;         /* or COMPARISON, which every class may have */
+    const char *name; /* NULL: other operands are left to Python */
+} py_operator;
+
+static bool has_operator(const PyTypeObject *type, int slot)
+{
+    if (slot == COMPARISON) return type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    return type->tp_as_number && *(void **)((char *)type->tp_as_number + slot);
+}
+
+/* NotImplemented for a type that has the operator itself. Values of others, such as None or a list, are
+ * refused as by Paddle's C++. */
+static PyObject *no_operand(PyObject *a, PyObject *b, py_operator what)
 {
     PyObject *other = py_is_tensor(a) ? b : a;
-    if (!what || py_is_dim(other) || Py_TYPE(other)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_RETURN_NOTIMPLEMENTED;
-    return py_refuse_type("%s: expected a number, an array or a Tensor beside a Tensor, got %s", what,
+    if (!what.name || py_is_dim(other) || has_operator(Py_TYPE(other), what.slot)) Py_RETURN_NOTIMPLEMENTED;
+    return py_refuse_type("%s: expected a number, an array or a Tensor beside a Tensor, got %s", what.name,
                           Py_TYPE(other)->tp_name);
 }
 
-/* what: the operator, to refuse operands by; NULL: they are left to Python. */
-static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn, const char *what)
+static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn, py_operator what)
 {
     PROA_SCOPED;
     if (Py_TYPE(a) == py_tensor_type && Py_TYPE(b) == py_tensor_type) /* two Tensors, most often */
@@ -140,30 +155,32 @@ static int scaled(PyObject *a, PyObject *b, char op, PyObject **result)
     return *result ? 1 : -1;
 }
 
-#define SCALED(name, sign, fn)                        \
-    static PyObject *name(PyObject *a, PyObject *b)   \
-    {                                                 \
-        PyObject *result = NULL;                      \
-        int done = scaled(a, b, sign, &result);       \
-        return done ? result : binary(a, b, fn, #fn); \
+#define OPERATOR(slot, fn) \
+    (py_operator) { offsetof(PyNumberMethods, slot), #fn }
+#define SCALED(name, sign, slot, fn)                                 \
+    static PyObject *name(PyObject *a, PyObject *b)                  \
+    {                                                                \
+        PyObject *result = NULL;                                     \
+        int done = scaled(a, b, sign, &result);                      \
+        return done ? result : binary(a, b, fn, OPERATOR(slot, fn)); \
     }
-SCALED(op_add, '+', add)
-SCALED(op_subtract, '-', subtract)
-SCALED(op_multiply, '*', multiply)
+SCALED(op_add, '+', nb_add, add)
+SCALED(op_subtract, '-', nb_subtract, subtract)
+SCALED(op_multiply, '*', nb_multiply, multiply)
 
 /* A number on the left of / is no scale of x. */
 static PyObject *op_divide(PyObject *a, PyObject *b)
 {
     PyObject *result = NULL;
     int done = py_is_tensor(a) ? scaled(a, b, '/', &result) : 0;
-    return done ? result : binary(a, b, divide, "divide");
+    return done ? result : binary(a, b, divide, OPERATOR(nb_true_divide, divide));
 }
 
-#define BINARY(name, fn) \
-    static PyObject *name(PyObject *a, PyObject *b) { return binary(a, b, fn, #fn); }
-BINARY(op_floor_divide, floor_divide)
-BINARY(op_remainder, remainder_of)
-BINARY(op_matmul, matmul)
+#define BINARY(name, slot, fn) \
+    static PyObject *name(PyObject *a, PyObject *b) { return binary(a, b, fn, OPERATOR(slot, fn)); }
+BINARY(op_floor_divide, nb_floor_divide, floor_divide)
+BINARY(op_remainder, nb_remainder, remainder_of)
+BINARY(op_matmul, nb_matrix_multiply, matmul)
 
 static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
@@ -171,7 +188,7 @@ static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
     proa_scalar v;
     if (!py_is_tensor(a) || py_is_tensor(b) || py_is_dim(b) || !py_to_scalar(b, &v)) {
         if (PyErr_Occurred()) return NULL;
-        return binary(a, b, power, "pow");
+        return binary(a, b, power, OPERATOR(nb_power, power));
     }
     PROA_SCOPED;
     proa_tensor *x = py_tensor_of(a);
@@ -182,9 +199,9 @@ static PyObject *op_power(PyObject *a, PyObject *b, PyObject *modulo)
 static proa_tensor *bit_and(proa_tensor *x, proa_tensor *y) { return proa_bitwise_and(x, follow(x, y)); }
 static proa_tensor *bit_or(proa_tensor *x, proa_tensor *y) { return proa_bitwise_or(x, follow(x, y)); }
 static proa_tensor *bit_xor(proa_tensor *x, proa_tensor *y) { return proa_bitwise_xor(x, follow(x, y)); }
-BINARY(op_and, bit_and)
-BINARY(op_or, bit_or)
-BINARY(op_xor, bit_xor)
+BINARY(op_and, nb_and, bit_and)
+BINARY(op_or, nb_or, bit_or)
+BINARY(op_xor, nb_xor, bit_xor)
 
 static PyObject *op_negative(PyObject *a)
 {
@@ -222,7 +239,7 @@ static PyObject *op_compare(PyObject *a, PyObject *b, int how)
                                     [Py_NE] = not_equal_to, [Py_GT] = greater_than, [Py_GE] = greater_equal};
     static const char *const names[] = {
         [Py_LT] = "less_than", [Py_LE] = "less_equal", [Py_GT] = "greater_than", [Py_GE] = "greater_equal"};
-    return binary(a, b, fns[how], how == Py_EQ || how == Py_NE ? NULL : names[how]);
+    return binary(a, b, fns[how], (py_operator){COMPARISON, names[how]});
 }
 
 static Py_hash_t op_hash(PyObject *self) { return _Py_HashPointer(self); }
