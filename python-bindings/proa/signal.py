@@ -2,6 +2,7 @@
 import operator
 
 from . import _core
+from ._asks import asks
 from .framework.dims import differ, known
 from .tensor._tools import COMPLEX, dtype_name
 
@@ -78,6 +79,7 @@ def stft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, p
     return _core.squeeze(out, [0]) if ndim == 1 else out
 
 
+@asks("x.shape n_fft<?")
 def istft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=True,
           length=None, return_complex=False, name=None):
     """The signal whose stft x is: windows transformed back, summed, and divided by the sum of squared windows."""

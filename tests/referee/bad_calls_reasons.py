@@ -80,6 +80,7 @@ RULES = [
      lambda r: r.takes and "emebdding input only support int32 and int64" in r.text),
     ("Proa has a kernel of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex), or takes it in programs",
      lambda r: r.takes and ("The kernel with key" in r.text or
+                            r.mistake == "dtype" and "There are no kernels which are registered" in r.text or
                             r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
     ("Paddle looks for the kernel of one operand's dtype, which its CPU lacks; Proa has it and refuses the pair of dtypes",
      lambda r: r.both and "The kernel with key" in r.text and MIXED.search(r.own)),

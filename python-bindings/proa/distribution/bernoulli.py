@@ -4,6 +4,7 @@ import numbers
 from .. import _core
 from .._errors import of_dtype
 from ..tensor import ones_like, zeros_like
+from ..tensor.manipulation import common_shape
 from .distribution import Distribution, ExponentialFamily, is_tensor, name_of, need, shape_list, tensors, uniform
 
 
@@ -65,9 +66,9 @@ class Bernoulli(ExponentialFamily):
 
     def cdf(self, value):
         value = self._like(self.probs, value, strict=True)
-        below = value < 1
-        middle = _core.where(below, (1 - self.probs).expand(below.shape), ones_like(value))
-        return _core.where(value < 0, zeros_like(value), middle)
+        shape = common_shape("Bernoulli.cdf", value.shape, self.probs.shape)
+        value, failures = value.expand(shape), (1 - self.probs).expand(shape)
+        return _core.where(value < 0, zeros_like(value), _core.where(value < 1, failures, ones_like(value)))
 
     def entropy(self):
         p = self._clipped

@@ -1,7 +1,7 @@
 """The categorical distribution (one of n categories) and the multinomial distribution (counts of several draws)."""
 from .. import _core
 from .._asks import asks
-from .._errors import need_attribute
+from .._errors import need_attribute, of_kind
 from ..nn.functional import one_hot, softmax
 from .distribution import Distribution, is_tensor, need_value, shape_list, tensors, uniform
 
@@ -83,6 +83,8 @@ class Multinomial(Distribution):
 
     def log_prob(self, value):
         need_value("Multinomial.log_prob", value)
+        if value.dtype == _core.bool:
+            raise of_kind("Multinomial.log_prob: value must hold counts, got bool")
         value = value.astype(self.probs.dtype) if value.dtype != self.probs.dtype else value
         log_probs = self.probs.log()
         # 0 · log 0 counts as 0

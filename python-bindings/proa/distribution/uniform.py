@@ -11,7 +11,7 @@ class Uniform(Distribution):
         super().__init__(self.low.shape)
 
     def sample(self, shape, seed=0):
-        shape = shape_list("Uniform.sample", shape)
+        shape = shape_list("Uniform.sample", shape, strict=True)
         need_seed("Uniform.sample", seed)
         batch = (self.low + self.high).shape
         drawn = uniform(shape + list(batch), self.dtype) * (self.high - self.low) + self.low

@@ -4,6 +4,7 @@ import os
 import warnings
 
 from .. import _core
+from .._errors import need_attribute
 from ..io import DataLoader, Dataset, DistributedBatchSampler
 from ..io.batch_sampler import rank_and_size
 from ..metric import Metric
@@ -172,6 +173,8 @@ class Model:
         """Sets the optimizer, the loss, the metrics, and mixed precision: a level "O0", "O1", "O2" or a dict."""
         if loss is not None and not callable(loss):
             raise TypeError(f"Model.prepare: loss must be a Layer or a callable, got {type(loss).__name__}")
+        if amp_configs and not isinstance(amp_configs, str):
+            need_attribute("Model.prepare", "keys", "a level or a dict", amp_configs=amp_configs)
         for m in _list(metrics):
             if not isinstance(m, Metric):
                 raise AssertionError(f"Model.prepare: each metric must be a paddle.metric.Metric, got {m!r}")

@@ -3,6 +3,7 @@ import types
 import warnings
 
 from .. import _core
+from .._errors import of_kind
 from .dy2static.runtime import calls
 from .dy2static.logging_utils import set_code_level, set_verbosity  # noqa: F401
 from .static_function import StaticFunction, Switch, made
@@ -94,6 +95,8 @@ def not_to_static(func=None):
 
 def ignore_module(modules):
     """Functions of these modules are called as they are, without being converted."""
+    if isinstance(modules, _core.Tensor):
+        raise of_kind("ignore_module: modules must be a list of modules, got a Tensor")
     calls.ignore([modules] if isinstance(modules, (types.ModuleType, str)) else modules)
 
 

@@ -94,7 +94,7 @@ class Lamb(Optimizer, kind="lamb"):
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
                  parameters=None, grad_clip=None, exclude_from_weight_decay_fn=None, multi_precision=False,
                  always_adapt=False, name=None):
-        given("Lamb", learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        given("Lamb", error=AssertionError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
         self._lamb_weight_decay = lamb_weight_decay
         self._exclude_from_weight_decay_fn = exclude_from_weight_decay_fn

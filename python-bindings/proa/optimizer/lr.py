@@ -83,9 +83,10 @@ class LRScheduler:
     def set_state_dict(self, state_dict):
         self.state_keys()
         for key in self.keys:
-            for entry in () if isinstance(state_dict, dict) else state_dict:
+            one = getattr(state_dict, "ndim", 1) == 0
+            for entry in () if one or isinstance(state_dict, dict) else state_dict:
                 compared(entry)
-            _require(key in state_dict, RuntimeError,
+            _require(not one and key in state_dict, RuntimeError,
                      f"{type(self).__name__}.set_state_dict: the state has no '{key}'")
             self.__dict__[key] = state_dict[key]
         if len(state_dict) > len(self.keys):

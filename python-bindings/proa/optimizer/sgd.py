@@ -5,11 +5,11 @@ from ..regularizer import L2Decay
 from .optimizer import Optimizer
 
 
-def given(who, **values):
+def given(who, *, error=ValueError, **values):
     """Raises for options that are None."""
     for name, value in values.items():
         if value is None:
-            raise ValueError(f"{who}: {name} must be given, got None")
+            raise error(f"{who}: {name} must be given, got None")
 
 
 class SGD(Optimizer, kind="sgd"):

@@ -49,7 +49,9 @@ def auc(input, label, curve="ROC", num_thresholds=4095, topk=1, slide_steps=1, i
     """
     if curve != "ROC":
         raise ValueError(f"auc: curve must be 'ROC', got {curve!r}")
-    if not isinstance(slide_steps, int) or slide_steps < 0:
+    if not isinstance(slide_steps, int):
+        raise TypeError(f"auc: slide_steps must be an int, got {type(slide_steps).__name__}")
+    if slide_steps < 0:
         raise ValueError(f"auc: slide_steps must be 0 or more, got {slide_steps}")
     if ins_tag_weight is not None:
         raise ValueError("auc: ins_tag_weight is not supported; leave it out")
@@ -82,6 +84,9 @@ def ctr_metric_bundle(input, label, ins_tag_weight=None):
     if input.declared_shape != label.declared_shape:
         raise AssertionError("ctr_metric_bundle: input and label must have one shape, got "
                              f"{input.declared_shape} and {label.declared_shape}")
+    for what, one in (("input", input), ("label", label)):
+        if one.dtype != _core.float32:
+            raise ValueError(f"(InvalidArgument) ctr_metric_bundle: {what} must be float32, got {one.dtype}")
     error = input - label
     rows = _core.cast(_core.slice(_core.shape(label), [0], [0], [1]), "float32")
     weight = _core.full([1], 1.0, "float32") if ins_tag_weight is None else \

@@ -200,7 +200,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
     return -(label * _core.log(input + epsilon)) - (1.0 - label) * _core.log(1.0 - input + epsilon)
 
 
-@asks("static:input.dtype static:label.dtype input~f4,f8 label~f4,f8 static:reduction:str")
+@asks("static:input.dtype static:label.dtype input~f4,f8 label~f4,f8 static:reduction:str eager:reduction?")
 def kl_div(input, label, reduction="mean", name=None):
     """Kullback-Leibler divergence of label (probabilities) from input (log-probabilities)."""
     if input.dtype != label.dtype:

@@ -248,7 +248,6 @@ class _InstanceNormBase(Layer):
         """Raises for an input of another rank than the class takes."""
         _check_rank(self, input)
 
-    @asks("eager:input.dtype=f4,f8!NotFound")
     def forward(self, input):
         self._check_input_dim(input)
         return _core.instance_norm(input, self.scale, self.bias, self._epsilon)[0]
@@ -377,7 +376,7 @@ class SpectralNorm(Layer):
             setattr(self, name, self.create_parameter([size], ParamAttr(), dtype, False, Normal(0.0, 1.0)))
             getattr(self, name).stop_gradient = True
 
-    @asks("eager:x:Tensor!InvalidArgument")
+    @asks("eager:x:Tensor!InvalidArgument eager:x.dtype=f4,f8!NotFound")
     def forward(self, x):
         if differ(x.shape[self._dim], self._weight_shape[self._dim]):
             raise ValueError(f"(InvalidArgument) SpectralNorm: x must have length {self._weight_shape[self._dim]} along axis "

@@ -289,7 +289,7 @@ class RNNBase(LayerList):
         return ([w for cell in cells for w in (cell.weight_ih, cell.weight_hh)] +
                 [b for cell in cells for b in (cell.bias_ih, cell.bias_hh)])
 
-    @asks("eager:initial_states:list,tuple,Tensor,None!InvalidArgument")
+    @asks("eager:initial_states:list,tuple,Tensor,None!InvalidArgument eager:inputs.dtype=f4,f8!NotFound")
     def forward(self, inputs, initial_states=None, sequence_length=None):
         if initial_states is None:
             batch = inputs.shape[1 if self.time_major else 0]

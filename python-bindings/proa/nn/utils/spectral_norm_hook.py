@@ -52,6 +52,7 @@ def spectral_norm(layer, name="weight", n_power_iterations=1, eps=1e-12, dim=Non
             raise RuntimeError(f"spectral_norm: the parameter {name!r} has it already")
     if dim is None:
         dim = 1 if isinstance(layer, (Linear, Conv1DTranspose, Conv2DTranspose, Conv3DTranspose)) else 0
+    eps = float(eps)
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
     weight = layer._parameters[name]
     recording = _core.set_recording(False)

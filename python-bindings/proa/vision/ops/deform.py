@@ -30,6 +30,8 @@ class DeformConv2D(Layer):
         super().__init__()
         if weight_attr is False:
             raise AssertionError("DeformConv2D: weight_attr must not be False")
+        if in_channels == 0:
+            raise AssertionError("DeformConv2D: in_channels must be above 0, got 0")
         if in_channels % groups:
             raise ValueError(f"DeformConv2D: in_channels ({in_channels}) must be a multiple of groups ({groups})")
         kernel = _pair(kernel_size, "kernel_size", "DeformConv2D")
