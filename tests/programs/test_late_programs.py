@@ -333,3 +333,16 @@ def test_mixed_precision_under_its_old_name():
     grads, found = amp_nn.check_finite_and_unscale([x * 1.0], scale)
     given = {"x": np.array([4.0, np.inf], "float32"), "scale": np.array([2.0], "float32")}
     assert run(given, [found])[0].item() and not run({**given, "x": np.ones(2, "float32")}, [found])[0].item()
+
+
+def test_functions_of_layers_change_a_loops_variables():
+    """increment changes its argument in place, which the body returns."""
+    i, end = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", 4)
+    x = layers.data("x", [2], append_batch_size=False)
+
+    def body(i, x):
+        x = layers.scale(x, 2.0)
+        return [layers.increment(i), x]
+    count, doubled = layers.while_loop(lambda i, x: layers.less_than(i, end), body, [i, x])
+    found = run({"x": np.array([1.0, 3.0], "float32")}, [count, doubled])
+    assert found[0] == 4 and found[1].tolist() == [16.0, 48.0]

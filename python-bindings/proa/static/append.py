@@ -183,8 +183,11 @@ def _append_fed(owner, type, sources, results, values, place):
 
 def _renew(program, one, name, stop_gradient):
     """A variable that the caller holds goes on as what the operator has made of it."""
-    if not isinstance(one, _core.Tensor) or program.find(name) is None or _core.is_declared(program, name):
+    if not isinstance(one, _core.Tensor) or _core.is_declared(program, name):
         return
-    _core.follow(program, one, name)
+    try:
+        _core.follow(program, one, name)
+    except ValueError:  # no variable of that name is in this block or around it
+        return
     if stop_gradient:
         one.stop_gradient = True
