@@ -28,6 +28,21 @@ UNREAD = {("forward", "block"), ("is_bfloat16_supported", "device"), ("is_float1
 KEPT = {("set_global_initializer", "weight_init"), ("set_global_initializer", "bias_init"), ("InputSpec", "dtype"),
         ("decorate", "save_dtype"), ("set_init_loss_scaling", "new_init_loss_scaling"), ("Conv1DTranspose", "output_padding"),
         ("Conv2DTranspose", "output_padding"), ("Conv3DTranspose", "output_padding")}
+# (function, argument) of calls with two mistakes, of which each finds another first.
+TWO_MISTAKES = {("affine_grid", "theta"), ("ctc_loss", "reduction"), ("margin_cross_entropy", "group"),
+                ("softmax_with_cross_entropy", "logits"), ("cholesky", "upper"), ("sparse_coo_tensor", "place"),
+                ("sparse_csr_tensor", "place"), ("sequence_concat", "input"), ("eval_batch", "inputs"), ("Conv3D.forward", "x"),
+                ("Pad2D.forward", "x")}
+# (function, argument) of what Proa checks itself, and Paddle hands to an operator or to NumPy, which refuses it.
+HANDED_ON = {("label_smooth", "prior_dist"), ("sparse.sum", "dtype"), ("BeamSearchDecoder.initialize", "initial_cell_states"),
+             ("ifftshift", "axes"), ("summary", "input_size"), ("Beta.sample", "shape")}
+# (function, argument) of what Paddle computes with bools or whole numbers, and Proa with floats alone.
+FLOATS_ALONE = {("jvp", "xs"), ("Dropout3D.forward", "input"), ("log_prob", "value"), ("cdf", "value")}
+# (function, argument) of what Paddle takes without a look at it: what counts as false for None, a variable for True, an array or a
+# text for a list, the first entries of a longer vector.
+UNLOOKED = {("layer_norm", "bias"), ("instance_norm", "param_attr"), ("pca_lowrank", "center"), ("LayerNorm", "normalized_shape"),
+            ("forward_shape", "shape"), ("vector_to_parameters", "parameters"), ("elu_", "alpha"), ("py_func", "out"),
+            ("row_conv", "input"), ("Auc.update", "labels")}
 
 
 def refuses(outcome):
@@ -47,6 +62,10 @@ class Row:
          self.run) = cells[:11]
         self.takes, self.refuses = self.ours == "ok", refuses(self.ours)
         self.both = self.refuses and refuses(self.theirs)
+
+    def is_of(self, pairs):
+        """True if the row is of one of these (function, argument)."""
+        return any(self.parameter == argument and f".{self.name}".endswith(f".{function}") for function, argument in pairs)
 
 
 RULES = [
@@ -183,6 +202,20 @@ RULES = [
     ("both refuse; Paddle raises OSError for an error of C++ that has no category",
      lambda r: r.both and type_of(r.theirs) in ("OSError", "RuntimeError") and
      re.search(r"^(Data type error|Unimplemented error)", r.text)),
+    ("both refuse a call with two mistakes, of which each finds another first", lambda r: r.both and r.is_of(TWO_MISTAKES)),
+    ("both refuse; Proa checks the argument, Paddle's operators or NumPy what they are handed",
+     lambda r: r.both and r.is_of(HANDED_ON)),
+    ("Paddle computes with bools or whole numbers where Proa wants floats",
+     lambda r: r.theirs == "ok" and r.is_of(FLOATS_ALONE) and re.search(r"\b(bool|u?int\d+)\b", r.call)),
+    ("Paddle takes the argument without a look at it", lambda r: r.theirs == "ok" and r.is_of(UNLOOKED)),
+    ("a variable that is neither fed nor made is fetched: Paddle gives what its scope holds",
+     lambda r: r.theirs == "ok" and r.mode == "static" and "is neither fed nor made by an op" in r.own),
+    ("Proa takes a bool for a whole number, or None for the default",
+     lambda r: r.takes and re.search(r"must be list of int, but got bool|but received <class 'bool'>|Received Attr\(axis\): None",
+                                     r.text)),
+    ("Paddle's Python fails by accident where Proa has an answer",
+     lambda r: r.takes and re.search(r"should be called first|truth value of an array|can only concatenate tuple|^\(\(-1, -1\), 0\)$",
+                                     r.text)),
 ]
 
 
