@@ -72,8 +72,13 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	in := p.GetInputHandle(p.GetInputNames()[0])
 	in.Reshape([]int32{2, 4})
 	in.CopyFromCpu(make([]float32, 8))
+	if !p.Run() {
+		t.Error("rows of another length did not run: ", p.Error())
+	}
+	in.Reshape([]int32{8})
+	in.CopyFromCpu(make([]float32, 8))
 	if p.Run() || p.Error() == "" {
-		t.Error("a wrong shape ran")
+		t.Error("a wrong rank ran")
 	}
 	sums(t, p, 2)
 	if p.GetInputHandle("nothing") != nil || p.Error() == "" {

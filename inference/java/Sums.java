@@ -65,7 +65,15 @@ public class Sums {
         in.Reshape(2, new int[] {2, 4});
         refuses(IllegalArgumentException.class, () -> in.CopyFromCpu(new float[7]));
         refuses(IllegalArgumentException.class, () -> in.CopyFromCpu("text"));
-        in.CopyFromCpu(new float[8]);
+        float[] ones = new float[8];
+        java.util.Arrays.fill(ones, 1);
+        in.CopyFromCpu(ones);
+        p.run();
+        float[] wider = new float[2];
+        p.getOutputHandle(p.getOutputNameById(0)).CopyToCpu(wider);
+        expect(wider[0] == 4 && wider[1] == 4, "rows of another length");
+        in.Reshape(1, new int[] {8});
+        in.CopyFromCpu(ones);
         refuses(RuntimeException.class, p::run);
         expect(run(p, 2)[0] == 3, "runs again");
         refuses(RuntimeException.class, () -> p.getInputHandle("nothing"));
