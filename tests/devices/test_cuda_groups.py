@@ -277,6 +277,7 @@ def test_a_rank_with_its_tensor_on_the_host(tmp_path):
             dist.all_reduce(t)
         except (RuntimeError, TimeoutError) as e:
             print(type(e).__name__, e, flush=True)
+        time.sleep(4 * rank)  # a rank that has ended would be what rank 0 tells of
         os._exit(0)
         """
     process = start(tmp_path, 2, body, PROA_TIMEOUT="4")
