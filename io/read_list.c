@@ -83,7 +83,10 @@ proa_status proa__list_supplied(proa_wire_reader *r, const char *attr, const cha
 {
     const pb_attr *a = proa__attr_find(r->desc, attr);
     names one = of_slot(r->desc, tensor), many = of_slot(r->desc, tensors);
-    if (a && (int)a->type == PROA_WIRE_VAR) one = (names){attr, &a->var_name, 1};
+    if (a && (int)a->type == PROA_WIRE_VAR) {
+        if (!a->var_name) return proa_fail(PROA_ERR_CORRUPT, "attribute %s names no variable", attr);
+        one = (names){attr, &a->var_name, 1};
+    }
     if (a && (int)a->type == PROA_WIRE_VARS) many = (names){attr, a->vars_name, a->n_vars_name};
     /* A list of tensors takes precedence over one tensor, as in Paddle. */
     bool listed = many.count > 0, whole = !listed && one.count > 0 && !proa__no_name(one.at[0]);
