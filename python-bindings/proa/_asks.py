@@ -43,8 +43,7 @@ DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32"
           "bf": "bfloat16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}
 TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bytes": bytes, "bool": bool, "list": list,
          "tuple": tuple, "dict": dict, "None": type(None), "number": (int, float)}
-CATEGORIES = {"InvalidArgument": ValueError, "OutOfRange": IndexError, "NotFound": RuntimeError, "Unavailable": RuntimeError,
-              "PreconditionNotMet": RuntimeError, "Unimplemented": NotImplementedError}
+CATEGORIES = {category: getattr(builtins, name) for category, name in _core.error_categories().items()}
 
 
 def _attribute(who, values, name, attribute):

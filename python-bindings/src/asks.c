@@ -1,6 +1,8 @@
 /* Python functions whose failed calls raise by rules of proa/_asks.py. A call that succeeds pays one C call.
- * Uses ext.h. */
+ * Uses ext.h and core/error.h. */
 #include "ext.h"
+
+#include "core/error.h"
 
 #include <stddef.h>
 
@@ -179,9 +181,25 @@ static PyObject *as_dtype(PyObject *module, PyObject *obj)
     return Py_NewRef(dtype == PROA_NODTYPE ? Py_None : py_dtype_object(dtype));
 }
 
+/* The first code's exception counts where several codes are of one category. */
+static PyObject *error_categories(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *all = PyDict_New();
+    for (int code = PROA_ERR_OK + 1; all && code < PROA_ERR_COUNT; code++) {
+        PyObject *category = PyUnicode_FromString(proa_error_category((proa_status)code));
+        PyObject *exception = PyUnicode_FromString(proa_error_exception((proa_status)code));
+        if (!category || !exception || !PyDict_SetDefault(all, category, exception)) Py_CLEAR(all);
+        Py_XDECREF(category);
+        Py_XDECREF(exception);
+    }
+    return all;
+}
+
 PyMethodDef py_asks_functions[] = {
     {"as_dtype", as_dtype, METH_O, "as_dtype(obj) -> the dtype that obj names; None for None"},
     {"asked", asked, METH_VARARGS, "asked(function, rules) -> a function whose failed calls ask the rules"},
+    {"error_categories", error_categories, METH_NOARGS, "{category of an error: name of its exception}"},
     {"set_answer", set_answer, METH_O, "Sets answer(rules, name, arguments), which failed calls ask."},
     {0},
 };
