@@ -57,11 +57,13 @@ static inline uint16_t proa__f32_to_f16(float f)
 
 /* ---- conversion of arrays ----------------------------------------------------------------- */
 
+/* Four conversions a turn: one alone is a loop of 25 bytes, which took 1.2 times as long where it crossed a
+ * cache line. */
 static inline void proa__f16_to_f32_row(const uint16_t *from, float *to, int64_t n)
 {
     int64_t i = 0;
 #if defined(__F16C__) && defined(__AVX__)
-    for (; i + 8 <= n; i += 8)
+    _Pragma("GCC unroll 4") for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
 #endif
     for (; i < n; i++) to[i] = proa__f16_to_f32(from[i]);
@@ -71,9 +73,8 @@ static inline void proa__f32_to_f16_row(const float *from, uint16_t *to, int64_t
 {
     int64_t i = 0;
 #if defined(__F16C__) && defined(__AVX__)
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(to + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    _Pragma("GCC unroll 4") for (; i + 8 <= n; i += 8) _mm_storeu_si128(
+        (__m128i *)(void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < n; i++) to[i] = proa__f32_to_f16(from[i]);
 }
