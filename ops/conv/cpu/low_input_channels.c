@@ -64,14 +64,15 @@ static void pack_range(int64_t begin, int64_t end, void *context)
         int64_t start = item % j->g.out[1] * width, stop = start + width;
         for (int64_t p = start; p < stop; p += pixels)
             for (int64_t c = 0; c < oc; c += channels) {
+                const float *from = d_at(j, first, p, c);
                 float *to = j->packed + (vector * j->places + p) * each + c * BLOCK;
                 int64_t count = by_channels ? gemm_min(4, oc - c) : gemm_min(4, stop - p);
                 int64_t step = by_channels ? BLOCK : each, i = 0;
                 for (; count == 4 && i + 4 <= n; i += 4)
-                    gemm_transpose_four(d_at(j, first + i, p, c), j->d.image, to + i, step);
+                    gemm_transpose_four(from + i * j->d.image, j->d.image, to + i, step);
                 for (; i < BLOCK; i++)
                     for (int64_t k = 0; k < count; k++)
-                        to[k * step + i] = i < n ? d_at(j, first + i, p, c)[k] : 0;
+                        to[k * step + i] = i < n ? from[i * j->d.image + k] : 0;
             }
     }
 }
