@@ -216,6 +216,8 @@ void cli_print_attr(FILE *to, const proa_op_attr *a)
     case PROA_WIRE_FLOATS:
     case PROA_WIRE_FLOAT64S:
     case PROA_WIRE_STRINGS:
+    case PROA_WIRE_VAR:
+    case PROA_WIRE_VARS:
     case PROA_WIRE_INTS:
     case PROA_WIRE_LONGS:
     case PROA_WIRE_BOOLEANS:

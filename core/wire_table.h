@@ -19,6 +19,7 @@
     X(proa_ints, ints, (proa_wire_reader * r, const char *attr), (r, attr))                                \
     X(proa_ints, list, (proa_wire_reader * r, const char *attr, const char *tensor, const char *tensors),  \
       (r, attr, tensor, tensors))                                                                          \
+    X(proa_ints, variables, (proa_wire_reader * r, const char *attr), (r, attr))                           \
     X(proa_floats, floats, (proa_wire_reader * r, const char *attr), (r, attr))                            \
     X(proa_dtype, dtype, (proa_wire_reader * r, const char *attr, proa_dtype missing), (r, attr, missing)) \
     X(proa_tensor *, output_now, (proa_wire_reader * r, const char *slot), (r, slot))                      \
@@ -43,7 +44,8 @@
     X(proa_status, put_strings, (proa_wire_writer * w, const char *attr, const char *v), (w, attr, v))     \
     X(proa_status, put_ints, (proa_wire_writer * w, const char *attr, proa_wire_type type, proa_ints v),   \
       (w, attr, type, v))                                                                                  \
-    X(proa_status, put_floats, (proa_wire_writer * w, const char *attr, proa_floats v), (w, attr, v))
+    X(proa_status, put_floats, (proa_wire_writer * w, const char *attr, proa_floats v), (w, attr, v))      \
+    X(proa_status, put_variables, (proa_wire_writer * w, const char *attr, proa_ints v), (w, attr, v))
 
 #define PROA__WIRE_SLOT(result, name, parameters, arguments) result(*name##_) parameters;
 typedef struct proa__wire_reader_table {

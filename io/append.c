@@ -83,6 +83,13 @@ static proa_status put_attr(proa__arena *a, const proa_op_attr *from, pb_attr *t
         to->n_strings = (size_t)from->count;
         to->strings = (char **)(uintptr_t)from->strings;
         return PROA_OK;
+    case PROA_WIRE_VAR:
+        to->var_name = (char *)(uintptr_t)(from->count ? from->strings[0] : NULL);
+        return PROA_OK;
+    case PROA_WIRE_VARS:
+        to->n_vars_name = (size_t)from->count;
+        to->vars_name = (char **)(uintptr_t)from->strings;
+        return PROA_OK;
     case PROA_WIRE_INTS:
     case PROA_WIRE_LONGS:
     case PROA_WIRE_BOOLEANS: return put_ints(a, from, to);
@@ -113,21 +120,37 @@ proa_status proa__op_from_desc(proa__arena *a, const proa_op_desc *desc, pb_op *
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* Enters the variables of a slot into the level's table of names, outputs too, as reader functions of
- * irregular forms may look up either. */
-static proa_status know(appending *at, const pb_slot *slot, bool input)
+/* Enters variables of a slot or attribute into the level's table of names, outputs too, as reader functions
+ * of irregular forms may look up either. */
+static proa_status know(appending *at, const char *where, char *const *names, size_t n, bool input)
 {
-    for (size_t i = 0; i < slot->n_arguments; i++) {
-        const char *name = slot->arguments[i];
+    for (size_t i = 0; i < n; i++) {
+        const char *name = names[i];
         const proa_var *v = proa__var_find(at->block, name);
         if (v && v->unmade && input)
-            return proa_fail(PROA_ERR_BAD_STATE, "input %s names '%s', which no op makes yet",
-                             slot->parameter, name);
+            return proa_fail(PROA_ERR_BAD_STATE, "input %s names '%s', which no op makes yet", where, name);
         if (!v || v->unmade || v->stale || proa__hash_map_find(&at->level.names, name)) continue;
         proa_tensor *t = proa__var_tensor(v);
         if (!t) return proa_error();
         PROA_TRY(proa__hash_map_put(&at->level.names, name, t));
     }
+    return PROA_OK;
+}
+
+static proa_status know_all(appending *at)
+{
+    const pb_op *op = &at->op;
+    for (size_t i = 0; i < op->n_inputs; i++)
+        PROA_TRY(
+            know(at, op->inputs[i]->parameter, op->inputs[i]->arguments, op->inputs[i]->n_arguments, true));
+    for (size_t i = 0; i < op->n_attrs; i++) {
+        const pb_attr *a = op->attrs[i];
+        if (a->var_name) PROA_TRY(know(at, a->name, &a->var_name, 1, true));
+        PROA_TRY(know(at, a->name, a->vars_name, a->n_vars_name, true));
+    }
+    for (size_t i = 0; i < op->n_outputs; i++)
+        PROA_TRY(know(at, op->outputs[i]->parameter, op->outputs[i]->arguments, op->outputs[i]->n_arguments,
+                      false));
     return PROA_OK;
 }
 
@@ -248,8 +271,7 @@ static proa_status read(appending *at, const proa_op_desc *desc, int64_t before)
     PROA_TRY(proa__forms_shared(&at->load.forms));
     PROA_TRY(known_type(at, desc->type));
     PROA_TRY(proa__op_from_desc(&at->load.arena, desc, &at->op));
-    for (size_t i = 0; i < at->op.n_inputs; i++) PROA_TRY(know(at, at->op.inputs[i], true));
-    for (size_t i = 0; i < at->op.n_outputs; i++) PROA_TRY(know(at, at->op.outputs[i], false));
+    PROA_TRY(know_all(at));
     if (before >= 0) PROA_TRY(check_outputs(at));
     at->level.forwards.arena = &at->load.arena;
     proa_wire_reader r = {&proa__reader_table, &at->load, &at->level, &at->op, at->block->n_vars, 0};

@@ -67,7 +67,15 @@ static proa_status of_attr(proa__arena *a, const pb_attr *from, proa_op_attr *to
     case PROA_WIRE_BOOLEANS:
     case PROA_WIRE_LONGS:
     case PROA_WIRE_BLOCKS: return wide_ints(a, from, to);
-    default: return PROA_OK; /* proa_op_attr has no lists of scalars and no variables */
+    case PROA_WIRE_VAR:
+        to->count = from->var_name != NULL;
+        to->strings = (const char *const *)(const void *)&from->var_name;
+        return PROA_OK;
+    case PROA_WIRE_VARS:
+        to->strings = (const char *const *)(void *)from->vars_name;
+        to->count = (int64_t)from->n_vars_name;
+        return PROA_OK;
+    default: return PROA_OK; /* proa_op_attr has no lists of scalars */
     }
 }
 

@@ -519,6 +519,12 @@ static proa_ints reader_list(proa_wire_reader *r, const char *attr, const char *
     return proa__list_supplied(r, attr, tensor, tensors, &v, &given) == PROA_OK ? v : (proa_ints){0};
 }
 
+static proa_ints reader_variables(proa_wire_reader *r, const char *attr)
+{
+    const pb_attr *a = proa__attr_find(r->desc, attr);
+    return a && proa__attr_is_variables(a) ? reader_list(r, attr, NULL, NULL) : (proa_ints){0};
+}
+
 static proa_floats reader_floats(proa_wire_reader *r, const char *attr)
 {
     proa_floats v = {0, NULL};

@@ -493,19 +493,52 @@ static proa_tensor *constant_entry(proa_wire_writer *w, int64_t v)
     return t;
 }
 
-static proa_status writer_put_number(proa_wire_writer *w, const char *slot, int64_t v)
+/* The same, before the op that is begun. */
+static proa_tensor *constant_before(proa_wire_writer *w, int64_t v)
 {
     proa__open_op *op = w->op;
-    if (!op) return no_op(slot);
     w->op = NULL;
     proa_tensor *t = constant_entry(w, v);
-    if (!t) return proa_error();
+    if (!t) return NULL;
     proa__close_op(w);
     void **last = (void **)&w->ops.at[w->ops.count - 1], *made = last[0];
     last[0] = last[-1];
     last[-1] = made;
     w->op = op;
-    return proa_wire_put_input(w, slot, t);
+    return t;
+}
+
+static proa_status writer_put_number(proa_wire_writer *w, const char *slot, int64_t v)
+{
+    if (!w->op) return no_op(slot);
+    proa_tensor *t = constant_before(w, v);
+    return t ? proa_wire_put_input(w, slot, t) : proa_error();
+}
+
+static char *name_of(proa_wire_writer *w, const char *attr, const proa_tensor *t)
+{
+    const char *name = t ? proa__wire_name(w, t) : NULL;
+    if (t && !name)
+        proa_fail(PROA_ERR_INTERNAL, "attribute %s: a tensor is no variable of the program", attr);
+    return name ? proa__arena_text(w->arena, name) : NULL;
+}
+
+static proa_status writer_put_variables(proa_wire_writer *w, const char *attr, proa_ints v)
+{
+    bool one = proa__is_given(v.tensor);
+    pb_attr *a = new_attr(w, attr, one ? PROA_WIRE_VAR : PROA_WIRE_VARS);
+    if (!a) return proa_error();
+    if (one) return (a->var_name = name_of(w, attr, v.tensor)) ? PROA_OK : proa_error();
+    a->vars_name = proa__arena_array(w->arena, (size_t)v.count, sizeof *a->vars_name);
+    if (!a->vars_name) return proa_error();
+    for (; (int64_t)a->n_vars_name < v.count; a->n_vars_name++) {
+        size_t i = a->n_vars_name;
+        proa_tensor *t = v.tensors[i];
+        char *name = name_of(w, attr, proa__is_given(t) ? t : constant_before(w, v.at ? v.at[i] : 0));
+        if (!name) return proa_error();
+        a->vars_name[i] = name;
+    }
+    return PROA_OK;
 }
 
 /* The tensors from which an op takes an attribute's value. Their own ops are written before the op is

@@ -59,14 +59,20 @@ proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v
                             int *n);
 /* True if a tensor supplies the list or one of its entries. */
 bool proa__ints_from_tensor(const proa_ints *v);
+/* True if an entry is known only when the program runs. */
+bool proa__ints_unknown(const proa_ints *v);
 /* Value of an int attribute that a tensor may supply: the tensor's if it is given, otherwise `value`. */
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to);
 
 /* Maps axis in [−ndim, ndim) to [0, ndim); for a 0-D tensor 0 and −1 are valid. INVALID_ARGUMENT
  * otherwise. */
 proa_status proa__axis(const char *who, const char *arg, int64_t axis, int ndim, int *to);
-/* proa__axis for several axes, none of which may repeat. */
+/* proa__axis for several axes, none of which may repeat; they must be known. */
 proa_status proa__axes(const char *who, const char *arg, const proa_ints *v, int ndim, int *axes, int *n);
+
+/* The entries of a list that tensors supply as a 1-D int64 tensor, for rules; a negative one counts from
+ * ndim. */
+proa_tensor *proa__axes_tensor(const proa_ints *v, int ndim);
 
 /* t's shape as a list attribute: its dims or, in a program with unknown ones, the result of a `shape` op.
  * Borrowed: the caller frees nothing. */

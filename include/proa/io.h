@@ -70,7 +70,7 @@ typedef struct proa_op_attr {
     int64_t count;
     const int64_t *ints;        /* INTS, LONGS, BOOLEANS, BLOCKS */
     const double *floats;       /* FLOATS, FLOAT64S */
-    const char *const *strings; /* STRINGS */
+    const char *const *strings; /* STRINGS; names of VAR (one) and VARS */
 } proa_op_attr;
 typedef struct proa_op_desc {
     const char *type; /* "matmul_v2"; the table's name if Paddle has none */

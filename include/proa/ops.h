@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "cb076a5762ed6d590919df7ce6557027239c8ca2fbaa4e0b1ddf705e8a8569c4"
+#define PROA_TABLE_HASH "50f8fe9bea079a258461736a49171e21091826e2ea635fbdeccf4375f767e6bb"
 
 #endif

@@ -90,6 +90,8 @@ PROA_API proa_floats proa_wire_floats(proa_wire_reader *r, const char *attr);
  * (NULL: no such slot), or variables that the attribute names itself. */
 PROA_API proa_ints proa_wire_list(proa_wire_reader *r, const char *attr, const char *tensor,
                                   const char *tensors);
+/* The variables that an attribute of any type names as its value; none if it has a value of its own. */
+PROA_API proa_ints proa_wire_variables(proa_wire_reader *r, const char *attr);
 /* An attribute that is a dtype (INT, a VarType number), as proa_dtype; `missing` when absent or −1. */
 PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_dtype missing);
 /* The variable in an output slot as it was before the op, for ops that write a variable in place. */
@@ -123,6 +125,8 @@ PROA_API proa_status proa_wire_put_strings(proa_wire_writer *w, const char *attr
 PROA_API proa_status proa_wire_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type,
                                         proa_ints v);
 PROA_API proa_status proa_wire_put_floats(proa_wire_writer *w, const char *attr, proa_floats v);
+/* An attribute whose value variables supply, which it names itself (types VAR and VARS). */
+PROA_API proa_status proa_wire_put_variables(proa_wire_writer *w, const char *attr, proa_ints v);
 
 #ifdef __cplusplus
 }

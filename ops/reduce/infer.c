@@ -23,9 +23,11 @@ proa_status proa__scan_axis(const char *who, const proa_scalar *axis, int ndim, 
     if (*flat) return PROA_OK;
     int64_t value = axis->kind == PROA_SCALAR_FLOAT ? (int64_t)axis->f : axis->i;
     if (axis->kind == PROA_SCALAR_TENSOR) {
-        if (!axis->tensor || !axis->tensor->data)
-            return OP_FAIL(who, UNSUPPORTED, "axis",
-                           "comes from a variable; in a program it must be a number");
+        if (axis->tensor->numel != 1)
+            return OP_FAIL(who, INVALID_ARGUMENT, "axis", "is a tensor of shape %s; expected one element",
+                           proa__shape_text(axis->tensor->shape, axis->tensor->ndim));
+        *to = PROA_AXIS_UNKNOWN;
+        if (!axis->tensor->data) return PROA_OK;
         value = proa_item_int(axis->tensor);
         if (proa_error() != PROA_OK) return proa_error();
     }
@@ -38,6 +40,16 @@ static void drop_axes(const proa_tensor *x, unsigned mask, bool keepdim, proa_me
     for (int i = 0; i < x->ndim; i++)
         if (!(mask >> i & 1)) m->shape[m->ndim++] = x->shape[i];
         else if (keepdim) m->shape[m->ndim++] = 1;
+}
+
+/* The result of a reduction over n axes that are known only when the program runs. */
+static proa_status drop_unknown(const char *who, const proa_tensor *x, int64_t n, bool keepdim, proa_meta *m)
+{
+    int left = keepdim || x->ndim == 0 ? x->ndim : x->ndim - (int)n;
+    if (n > (x->ndim ? x->ndim : 1))
+        return OP_FAIL(who, INVALID_ARGUMENT, "axis", "names %lld axes; x has %d", (long long)n, x->ndim);
+    for (m->ndim = 0; m->ndim < left;) m->shape[m->ndim++] = -1;
+    return PROA_OK;
 }
 
 /* The fields of these ops have one layout but different structs: they are read by descriptor. */
@@ -60,39 +72,46 @@ static proa_status check_not_empty(const char *who, const proa_tensor *x, unsign
     return PROA_OK;
 }
 
-proa_status reduce_infer(const proa_op *op, const void *args, void *metas)
+static bool chooses(const proa_op *op) /* max, min, amax, amin; not mean, all, any */
+{
+    return strstr(op->name, "max") || strstr(op->name, "min");
+}
+
+static proa_status reduced_shape(const proa_op *op, const void *args, proa_meta *m)
 {
     const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
-    proa_meta *m = metas;
+    const proa_ints *axis = axis_of(op, args);
     unsigned mask;
-    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
-    if (op->name[0] == 'm' ? op->name[1] != 'e' : op->name[0] == 'a')
-        PROA_TRY(check_not_empty(op->name, x, mask));
+    int64_t n;
+    if (proa__ints_unknown(axis)) {
+        PROA_TRY(proa__ints_count(op->name, "axis", axis, &n));
+        return drop_unknown(op->name, x, n, keepdim_of(op, args), m);
+    }
+    PROA_TRY(proa__reduce_mask(op->name, axis, x->ndim, &mask));
+    if (chooses(op)) PROA_TRY(check_not_empty(op->name, x, mask));
     drop_axes(x, mask, keepdim_of(op, args), m);
-    m->dtype = (proa_dtype)x->dtype;
     return PROA_OK;
+}
+
+proa_status reduce_infer(const proa_op *op, const void *args, void *metas)
+{
+    proa_meta *m = metas;
+    m->dtype = (proa_dtype)(*proa_field_tensor(&op->fields[0], args))->dtype;
+    return reduced_shape(op, args, m);
 }
 
 proa_status test_reduce_infer(const proa_op *op, const void *args, void *metas)
 {
-    const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
     proa_meta *m = metas;
-    unsigned mask;
-    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
-    drop_axes(x, mask, keepdim_of(op, args), m);
     m->dtype = PROA_BOOL;
-    return PROA_OK;
+    return reduced_shape(op, args, m);
 }
 
 static proa_status typed_infer(const proa_op *op, const void *args, proa_meta *m, proa_dtype automatic)
 {
-    const proa_tensor *x = *proa_field_tensor(&op->fields[0], args);
     proa_dtype wanted = *(const proa_dtype *)proa_field_at(&op->fields[2], args);
-    unsigned mask;
-    PROA_TRY(proa__reduce_mask(op->name, axis_of(op, args), x->ndim, &mask));
-    drop_axes(x, mask, keepdim_of(op, args), m);
     m->dtype = wanted == PROA_NODTYPE ? automatic : wanted;
-    return PROA_OK;
+    return reduced_shape(op, args, m);
 }
 
 proa_status sum_infer(const proa_op *op, const void *args, void *metas)
@@ -124,9 +143,13 @@ static proa_status arg_infer(const char *who, const proa_tensor *x, const proa_s
     int at;
     bool flat;
     PROA_TRY(proa__scan_axis(who, axis, x->ndim, &at, &flat));
-    unsigned mask = flat ? (1u << x->ndim) - 1 : x->ndim ? 1u << at : 0;
-    PROA_TRY(check_not_empty(who, x, mask));
-    drop_axes(x, mask, keepdim, m);
+    if (at == PROA_AXIS_UNKNOWN) {
+        PROA_TRY(drop_unknown(who, x, 1, keepdim, m));
+    } else {
+        unsigned mask = flat ? (1u << x->ndim) - 1 : x->ndim ? 1u << at : 0;
+        PROA_TRY(check_not_empty(who, x, mask));
+        drop_axes(x, mask, keepdim, m);
+    }
     m->dtype = dtype == PROA_NODTYPE ? PROA_I64 : dtype;
     return proa__check_dtype(who, m->dtype, 1u << PROA_I32 | 1u << PROA_I64);
 }

@@ -8,6 +8,7 @@
 #include "impl/elementwise.h"
 #include "impl/reduce.h"
 #include "impl/shape.h"
+#include "impl/sort.h"
 
 /* Reshapes t so that reduced axes have length 1 and it broadcasts with x. */
 static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *who, const proa_ints *axis,
@@ -15,6 +16,10 @@ static proa_tensor *with_axes(proa_tensor *t, const proa_tensor *x, const char *
 {
     unsigned mask;
     if (!t || keepdim) return t;
+    if (proa__ints_unknown(axis)) {
+        proa_tensor *which = proa__axes_tensor(axis, x->ndim);
+        return proa_unsqueeze(t, ((proa_ints){.tensor = proa_sort(which).out}));
+    }
     if (proa__reduce_mask(who, axis, x->ndim, &mask) != PROA_OK) return NULL;
     int64_t axes[PROA_MAX_DIMS];
     int n = 0;
@@ -40,6 +45,7 @@ static int64_t term_count(const proa_tensor *x, const char *who, const proa_ints
 {
     unsigned mask;
     int64_t n = 1;
+    if (proa__ints_unknown(axis)) return -1;
     if (proa__reduce_mask(who, axis, x->ndim, &mask) != PROA_OK) return 0;
     for (int i = 0; i < x->ndim; i++)
         if (mask >> i & 1) n = x->shape[i] < 0 ? -1 : n < 0 ? n : n * x->shape[i];

@@ -16,10 +16,22 @@ static proa_ints read_axes(proa_wire_reader *r, const char *attr, int64_t *zero)
     return axes.count || axes.tensor || proa_wire_has(r, attr) ? axes : (proa_ints){1, zero, NULL, NULL};
 }
 
+/* Axes that variables supply. Paddle's amax, amin, any, all and logsumexp have numbers only. */
+static proa_status write_variables(proa_wire_writer *w, const char *who, const char *attr,
+                                   proa_wire_type type, const proa_ints *axis)
+{
+    if (type == PROA_WIRE_LONGS || strcmp(attr, "dim") != 0)
+        return OP_FAIL(who, UNSUPPORTED, "axis", "comes from a variable; Paddle's %s takes numbers only",
+                       who);
+    PROA_TRY(proa_wire_put_int(w, "reduce_all", PROA_WIRE_BOOLEAN, 0));
+    return proa_wire_put_variables(w, attr, *axis);
+}
+
 /* dim has every axis by number, also when all are reduced. */
 static proa_status write_axes(proa_wire_writer *w, const char *who, const char *attr, proa_wire_type type,
                               const proa_ints *axis, const proa_tensor *x)
 {
+    if (proa__ints_unknown(axis)) return write_variables(w, who, attr, type, axis);
     unsigned mask;
     int64_t axes[PROA_MAX_DIMS];
     int n = 0;
@@ -176,12 +188,14 @@ static proa_status write_unknown_count(proa_wire_writer *w, const proa_variance_
 proa_status variance_write(const void *args, proa_wire_writer *w)
 {
     const proa_variance_args *a = args;
-    unsigned mask;
+    unsigned mask = 0;
     int64_t n = 1, less = a->unbiased ? 1 : 0;
-    PROA_TRY(proa__reduce_mask("variance", &a->axis, a->x->ndim, &mask));
+    bool unknown = proa__ints_unknown(&a->axis);
+    if (!unknown) PROA_TRY(proa__reduce_mask("variance", &a->axis, a->x->ndim, &mask));
     proa_meta meta = proa_meta_of(a->x), result = proa_meta_of(a->out);
     for (int i = 0; i < a->x->ndim; i++) {
-        if (!(mask >> i & 1)) continue;
+        if (unknown) meta.shape[i] = n = -1;
+        if (unknown || !(mask >> i & 1)) continue;
         n = meta.shape[i] < 0 || n < 0 ? -1 : n * meta.shape[i];
         meta.shape[i] = 1;
     }
@@ -202,6 +216,9 @@ proa_status variance_write(const void *args, proa_wire_writer *w)
 static proa_scalar read_axis(proa_wire_reader *r, int64_t missing)
 {
     if (proa_wire_int(r, "flatten", 0)) return (proa_scalar){0};
+    const proa_ints from = proa_wire_variables(r, "axis");
+    if (from.tensor) return proa_scalar_tensor(from.tensor);
+    if (from.count == 1) return proa_scalar_tensor(from.tensors[0]);
     return proa_scalar_int(proa_wire_int(r, "axis", missing));
 }
 
@@ -211,7 +228,10 @@ static proa_status write_axis(proa_wire_writer *w, const char *who, const proa_s
     int at;
     bool flat;
     PROA_TRY(proa__scan_axis(who, axis, x->ndim, &at, &flat));
-    PROA_TRY(proa_wire_put_int(w, "axis", type, flat || flatten ? -1 : at)); /* of one axis, once flattened */
+    if (at == PROA_AXIS_UNKNOWN && !flatten)
+        PROA_TRY(proa_wire_put_variables(w, "axis", (proa_ints){.tensor = axis->tensor}));
+    else /* of one axis, once flattened */
+        PROA_TRY(proa_wire_put_int(w, "axis", type, flat || flatten ? -1 : at));
     return proa_wire_put_int(w, "flatten", PROA_WIRE_BOOLEAN, flat || flatten);
 }
 

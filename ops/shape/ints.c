@@ -86,6 +86,35 @@ bool proa__ints_from_tensor(const proa_ints *v)
     return false;
 }
 
+bool proa__ints_unknown(const proa_ints *v)
+{
+    if (proa__is_given(v->tensor)) return !v->tensor->data && v->tensor->numel;
+    for (int64_t i = 0; v->tensors && i < v->count; i++)
+        if (proa__ints_at(v, i) == PROA_UNKNOWN) return true;
+    return false;
+}
+
+static proa_tensor *one_entry(const proa_ints *v, int64_t i)
+{
+    proa_tensor *t = v->tensors[i];
+    return proa__is_given(t) ? proa_reshape(proa_cast(t, PROA_I64), PROA_INTS(1))
+                             : proa_full(PROA_INTS(1), (double)v->at[i], .dtype = PROA_I64);
+}
+
+proa_tensor *proa__axes_tensor(const proa_ints *v, int ndim)
+{
+    proa_tensor *all;
+    if (proa__is_given(v->tensor)) {
+        all = proa_reshape(proa_cast(v->tensor, PROA_I64), PROA_INTS(-1));
+    } else {
+        proa_tensor **each = proa_scope_alloc((size_t)v->count * sizeof(proa_tensor *));
+        if (!each) return NULL;
+        for (int64_t i = 0; i < v->count; i++) each[i] = one_entry(v, i);
+        all = v->count == 1 ? each[0] : proa_concat(((proa_tensors){v->count, each}));
+    }
+    return proa_remainder(all, proa_full(PROA_INTS(1), ndim, .dtype = PROA_I64));
+}
+
 proa_status proa__int_or(const char *who, const char *arg, int64_t value, const proa_ints *twin, int64_t *to)
 {
     *to = proa__known_entry(value);

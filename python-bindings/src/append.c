@@ -47,9 +47,24 @@ static bool list_to_attr(PyObject *list, proa_op_attr *a)
     return true;
 }
 
+/* (name,) or ([name, …],): variables that supply the value. */
+static bool variables_to_attr(PyObject *names, proa_op_attr *a)
+{
+    bool many = PyList_Check(names);
+    if (many && !list_to_attr(names, a)) return false;
+    a->type = many ? PROA_WIRE_VARS : PROA_WIRE_VAR;
+    if (many) return true;
+    const char **one = new_array(1, sizeof *one);
+    a->count = 1;
+    a->strings = one;
+    return one && (*one = PyUnicode_AsUTF8(names)) != NULL;
+}
+
 static bool value_to_attr(PyObject *value, proa_op_attr *a)
 {
     if (PyList_Check(value)) return list_to_attr(value, a);
+    if (PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1)
+        return variables_to_attr(PyTuple_GET_ITEM(value, 0), a);
     if (PyUnicode_Check(value)) {
         a->type = PROA_WIRE_STRING;
         return (a->s = PyUnicode_AsUTF8(value)) != NULL;

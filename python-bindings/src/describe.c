@@ -41,11 +41,25 @@ static PyObject *entry_of(const proa_op_attr *a, int64_t i)
     case PROA_WIRE_BOOLEANS: return PyBool_FromLong(a->ints[i] != 0);
     case PROA_WIRE_FLOATS:
     case PROA_WIRE_FLOAT64S: return PyFloat_FromDouble(a->floats[i]);
-    case PROA_WIRE_STRINGS: return PyUnicode_FromString(a->strings[i]);
+    case PROA_WIRE_STRINGS:
+    case PROA_WIRE_VAR:
+    case PROA_WIRE_VARS: return PyUnicode_FromString(a->strings[i]);
     default: return PyLong_FromLongLong(a->ints[i]);
     }
 }
 
+static PyObject *list_of(const proa_op_attr *a)
+{
+    PyObject *list = PyList_New((Py_ssize_t)a->count);
+    for (Py_ssize_t i = 0; list && i < (Py_ssize_t)a->count; i++) {
+        PyObject *one = entry_of(a, i);
+        if (!one) Py_CLEAR(list);
+        if (list) PyList_SET_ITEM(list, i, one);
+    }
+    return list;
+}
+
+/* Variables that supply a value are (name,) or ([name, …],). */
 static PyObject *value_of(const proa_op_attr *a)
 {
     switch ((proa_wire_type)a->type) {
@@ -56,15 +70,10 @@ static PyObject *value_of(const proa_op_attr *a)
     case PROA_WIRE_FLOAT:
     case PROA_WIRE_FLOAT64: return PyFloat_FromDouble(a->f);
     case PROA_WIRE_STRING: return PyUnicode_FromString(a->s);
-    default: break;
+    case PROA_WIRE_VAR: return Py_BuildValue("(s)", a->count ? a->strings[0] : "");
+    case PROA_WIRE_VARS: return Py_BuildValue("(N)", list_of(a));
+    default: return list_of(a);
     }
-    PyObject *list = PyList_New((Py_ssize_t)a->count);
-    for (Py_ssize_t i = 0; list && i < (Py_ssize_t)a->count; i++) {
-        PyObject *one = entry_of(a, i);
-        if (!one) Py_CLEAR(list);
-        if (list) PyList_SET_ITEM(list, i, one);
-    }
-    return list;
 }
 
 static PyObject *attrs_dict(const proa_op_attr *attrs, int64_t n)

@@ -47,6 +47,19 @@ def attribute(op_type, name, value):
                         f"such, got {type(value).__name__}") from None
 
 
+def _attributes(program, op_type, attrs):
+    """Values by name. Variables that supply one are (name,) or ([name, …],)."""
+    values = {}
+    for name, value in (attrs or {}).items():
+        items = _items(value)
+        if items and all(isinstance(one, _core.Tensor) and one.is_symbolic for one in items):
+            names = [true_name(program, one) for one in items]
+            values[name] = (names if isinstance(value, (list, tuple)) else names[0],)
+        elif value is not None:
+            values[name] = attribute(op_type, name, value)
+    return values
+
+
 def described(program, block):
     """For each of a block's ops, in the core's order, the operators that it is in Paddle's format. Where an op makes a
     variable that only goes to a persistable one, as in startup programs, that is one operator, as in Paddle."""
@@ -132,7 +145,7 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
         _feed_declared(block, names)
     if index is None:
         sources = _of_one_dtype(program, type, sources)
-    values = {name: attribute(type, name, value) for name, value in (attrs or {}).items() if value is not None}
+    values = _attributes(program, type, attrs)
     role, device = values.pop("op_role", None), values.pop("op_device", None)
     operator = Operator(block, (type, sources, results, values, role or 0))
     if type in LATE:

@@ -97,7 +97,7 @@ def normalize_program(program, feed_vars, fetch_vars, **kwargs):
     copy._core.set_outputs(found[1])
     copy.lr_scheduler = copy.lr_var_name = None
     keep_only_needed(copy)
-    needed = {name for op in copy.global_block().ops for name in op.input_arg_names}.union(copy._core.outputs)
+    needed = {name for op in copy.global_block().ops for name in op.input_arg_names + op.supplied()}.union(copy._core.outputs)
     unused = [name for name in copy._core.inputs if name not in needed]
     if unused:
         raise ValueError(f"normalize_program: fetch_vars do not depend on {', '.join(unused)}: leave it out of feed_vars")

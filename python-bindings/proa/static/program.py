@@ -61,17 +61,29 @@ class Operator:
         """Whether there is an attribute of that name."""
         return name in self._attrs or name == "op_device"
 
+    def supplied(self, name=None):
+        """Names of the variables that supply an attribute's value, or any attribute's."""
+        named = [v[0] for key, v in self._attrs.items() if name in (None, key) and isinstance(v, tuple)]
+        return [one for names in named for one in ([names] if isinstance(names, str) else names)]
+
     def attr(self, name):
-        """An attribute's value."""
+        """An attribute's value; None if variables supply it."""
         if name == "op_device":
             return self._attrs.get(name, "")
+        if self.supplied(name):
+            return None
         if name not in self._attrs:
             raise ValueError(f"operator {self.type} has no attribute {name!r}; it has {', '.join(self.attr_names)}")
         return self._attrs[name]
 
     def all_attrs(self):
-        """All attributes by name."""
-        return dict(self._attrs)
+        """All attributes by name; a variable that supplies a value stands for it."""
+        return {name: self._shown(value) for name, value in self._attrs.items()}
+
+    def _shown(self, value):
+        if not isinstance(value, tuple):
+            return value
+        return self.block.var(value[0]) if isinstance(value[0], str) else [self.block.var(name) for name in value[0]]
 
     @property
     def desc(self):

@@ -109,6 +109,8 @@ def cumsum(x, axis=None, dtype=None, name=None):
     """
     if dtype is not None:
         x = _core.cast(x, dtype)
+    if isinstance(axis, (list, tuple)) and len(axis) == 1 and isinstance(axis[0], Tensor):  # as programs of Paddle take it
+        axis, = axis
     return _core.cumsum(x, -1 if axis is None else axis, None, axis is None)
 
 

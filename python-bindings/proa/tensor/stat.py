@@ -19,7 +19,7 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
-    return _core.variance(x, _axes(axis), bool(unbiased), keepdim)
+    return _core.variance(x, axis if isinstance(axis, Tensor) else _axes(axis), bool(unbiased), keepdim)
 
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
