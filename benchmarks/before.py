@@ -7,8 +7,9 @@ over the time before.
 
 BUILD: the build folder of the version before (PROA_BUILD, or build/, is the one now). --environment: for the processes of the
 build before. Workloads are this checkout's in both. Ends with status 1 where the geometric mean of a family is beyond --within.
---rows: also hold each row to this bound. A row's figure is then the least of its rounds on each side, since other work on the
-machine only ever adds time; units with a row beyond the bound run again, up to --again times, and all rounds count."""
+--rows: also hold each row to this bound. A row's figure is then the median over the rounds of now ÷ before, whose processes run one
+after the other and so mostly meet the same other work; units with a row beyond the bound run again, up to --again times, and all
+rounds count."""
 import argparse
 import math
 import os
@@ -65,22 +66,23 @@ def compare(builds, family, units, rounds, times):
         print("left out:", problem)
 
 
-def figures(times, middle):
-    """{(unit, row): (seconds of the build before, of the build now)}, by `middle` (a median, a least) of the rounds."""
-    return {key: tuple(map(middle, both)) for key, both in times.items() if all(both)}
+def medians(times):
+    """{(unit, row): (seconds of the build before, of the build now)}."""
+    return {key: tuple(map(statistics.median, both)) for key, both in times.items() if all(both)}
 
 
 def rows_beyond(builds, family, units, rounds, times, bound, again):
-    """Runs units again while a row's least time is beyond the bound, `again` times at most. Returns the rows that stay beyond."""
+    """Runs units again while a row is beyond the bound, `again` times at most. Returns the rows that stay beyond: {(unit, row): the
+    median of its rounds' ratios}."""
     for turn in range(again + 1):
-        least = figures(times, min)
-        beyond = {key: now / before for key, (before, now) in least.items() if now > before * (1 + bound)}
+        ratios = {key: statistics.median(now / before for before, now in zip(*both, strict=True))
+                  for key, both in times.items() if all(both)}
+        beyond = {key: ratio for key, ratio in ratios.items() if ratio > 1 + bound}
         if turn < again and beyond:
             compare(builds, family, [u for u in units if any(u == unit for unit, _ in beyond)], rounds, times)
-    print(f"{family}: {len(least) - len(beyond)} of {len(least)} rows at most {1 + bound:g} by least times")
-    for (unit, row), r in sorted(beyond.items(), key=lambda item: -item[1]):
-        print(f"  {unit}: {row}: {run.report.seconds_text(least[unit, row][0])} → "
-              f"{run.report.seconds_text(least[unit, row][1])}, {r:.3f} ({len(times[unit, row][0])} rounds)")
+    print(f"{family}: {len(ratios) - len(beyond)} of {len(ratios)} rows at most {1 + bound:g} by the median of a round's ratios")
+    for (unit, row), ratio in sorted(beyond.items(), key=lambda item: -item[1]):
+        print(f"  {unit}: {row}: {ratio:.3f} ({len(times[unit, row][0])} rounds)")
     return beyond
 
 
@@ -124,7 +126,7 @@ def main():
                 sys.exit(f"no unit of {family} has {a.unit!r} in its name; there are {', '.join(named)}")
             times = {}
             compare(builds, family, units, a.rounds, times)
-            fine &= show(family, figures(times, statistics.median), a.within)
+            fine &= show(family, medians(times), a.within)
             if a.rows is not None:
                 fine &= not rows_beyond(builds, family, units, a.rounds, times, a.rows, a.again)
     return 0 if fine else 1
