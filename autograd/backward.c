@@ -320,12 +320,12 @@ static proa_status check_saved(const proa_node *n)
                          ".retain_graph = true",
                          name);
     for (int32_t i = 0; i < n->n_saved; i++) {
-        uint32_t now = proa__version(n->saved[i].tensor);
+        uint32_t now = proa__guarded_version(n->saved[i].tensor);
         if (now != n->saved[i].version)
             return proa_fail(
                 PROA_ERR_BAD_STATE,
-                "backward: %s saved a %s that was changed in place afterwards (version %u, expected %u); "
-                "use the op without _ there",
+                "backward: %s saved a %s that was changed in place afterwards: received tensor_version:%u != "
+                "wrapper_version_snapshot:%u; use the op without _ there",
                 name, proa__tensor_text(n->saved[i].tensor), now, n->saved[i].version);
     }
     return PROA_OK;

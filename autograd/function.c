@@ -68,7 +68,7 @@ static proa_status make_node(const proa_function *fn, proa_tensors inputs, proa_
         if (t == proa_none || !(t->flags & PROA_T_GRAD)) continue;
         ok = proa__edge_to(&n->edges[i], t);
         if (t->storage && !fn->forget_inputs && watched)
-            n->saved[n->n_saved++] = (proa_saved_version){t, proa__version(t)};
+            n->saved[n->n_saved++] = (proa_saved_version){t, proa__guarded_version(t)};
     }
     if (!ok) {
         proa__node_release(n);

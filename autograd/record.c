@@ -37,7 +37,7 @@ static proa_status check_views(const proa_call *call)
         proa_tensor **at = field_items(f, call->args);
         for (int64_t k = 0, n = field_count(f, call->args); k < n; k++) {
             const proa_tensor *t = at[k];
-            if (!(t->flags & PROA_T_STALE_BASE) || t->base_version == proa__version(t)) continue;
+            if (!(t->flags & PROA_T_STALE_BASE) || t->base_version == proa__guarded_version(t)) continue;
             return proa__op_fail(
                 PROA_ERR_BAD_STATE, call->op, f->name,
                 "is a view that was taken before its base was changed in place; take the view "
@@ -149,7 +149,7 @@ static inline bool save(proa_node *node, proa_tensor *t, uint8_t how,
         atomic_store_explicit(&t->is_saved, true, memory_order_relaxed);
     }
     if (how == PROA_KEEP_VALUE && t != proa_none && (t->storage || t->var))
-        node->saved[node->n_saved++] = (proa_saved_version){*kept, proa__version(*kept)};
+        node->saved[node->n_saved++] = (proa_saved_version){*kept, proa__guarded_version(*kept)};
     return true;
 }
 
@@ -274,10 +274,10 @@ static proa_status rebase(proa_tensor *view)
             "a view of shape %s that shows elements of its base several times (overlapping windows) "
             "was written in place where gradients are recorded; clone it first, or write under no_grad",
             proa__shape_text(view->shape, view->ndim));
-    view->base_version = proa__version(view);
+    view->base_version = proa__guarded_version(view);
     bool same = view->dtype == base->dtype;
     PROA_TRY(same ? continue_with_part(base, view) : continue_as_pairs(base, view));
-    if (base->flags & PROA_T_STALE_BASE) base->base_version = proa__version(base);
+    if (base->flags & PROA_T_STALE_BASE) base->base_version = proa__guarded_version(base);
     return PROA_OK;
 }
 
@@ -305,7 +305,7 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
     proa_tensor *x = *proa_field_tensor(&call->op->fields[0], call->args);
     if (t->storage && t->storage == x->storage && !t->base) {
         t->base = proa_retain(x->base ? x->base : x);
-        t->base_version = proa__version(t);
+        t->base_version = proa__guarded_version(t);
         t->flags |= PROA_T_STALE_BASE;
     }
     return PROA_OK;

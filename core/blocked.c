@@ -116,7 +116,7 @@ proa_storage *proa__window_new(const proa_tensor *t, int format)
     if (!s) return NULL;
     window *w = window_of(s);
     *w = (window){.device = proa__stream()->device, .bytes = bytes};
-    s->device = w->device;
+    s->device = proa__device_bits(w->device);
     s->bytes = bytes;
     s->padded = form_bytes(t, (proa_dtype)t->dtype, format) > bytes;
     s->window = true;
@@ -261,7 +261,7 @@ proa_status proa__move_to_format(proa_tensor *t, int format, bool *done)
     if (to->device != PROA_CPU) to->context = memory;
     to->data = NULL;
     to->format = (uint16_t)format;
-    atomic_store_explicit(&to->version, proa__version(t), memory_order_relaxed);
+    proa__storage_keep_versions(to, t->storage);
     proa_status status = proa__convert_blocked(t, now, proa__memory(t), format, memory);
     if (status != PROA_OK) {
         proa__storage_release(to);

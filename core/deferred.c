@@ -164,7 +164,7 @@ proa_status proa__deferred_evict(proa_tensor *t, bool *gone)
 void proa__deferred_changed(proa_tensor *t)
 {
     deferred *d = deferred_of(t);
-    proa__bump_version(t);
+    proa__bump_unguarded(t);
     if (d) d->version = storage_version(t->storage);
 }
 
@@ -193,7 +193,7 @@ proa_status proa__defer(proa_tensor *t)
     proa_tensor *made =
         proa__deferred_new((proa_ints){t->ndim, t->shape, NULL, NULL}, (proa_dtype)t->dtype, source);
     if (!made) return proa_error();
-    atomic_store(&made->storage->version, storage_version(s));
+    proa__storage_keep_versions(made->storage, s);
     t->storage = made->storage; /* which takes over the reference to s */
     atomic_fetch_add(&t->storage->refs, 1);
     t->data = NULL;

@@ -44,8 +44,8 @@ proa_tensor *proa__deferred_once(proa_tensor *t);
 proa_tensor *proa__deferred_again(proa_tensor *t);
 /* True if t's storage is deferred, with this context as its source. */
 bool proa__deferred_is(const proa_tensor *t, const void *context);
-/* Records that the source has changed and that the elements read for t are the changed ones. A backward that
- * saved the former version is then an error. */
+/* Records that an optimizer's step has changed the source, and that the elements read for t are the changed
+ * ones. */
 void proa__deferred_changed(proa_tensor *t);
 /* Makes t a deferred tensor whose source is the memory that it has now, so that a kernel may pack it and
  * free that memory. Leaves t alone if other handles refer to it or its address was handed out. No other

@@ -7,14 +7,12 @@
 
 #include <pthread.h>
 
-enum { MAX_DEVICES = 64 };
-
 /* The CPU's entry has only a name: storage.c is its allocator, and the ops hold its kernels. */
 static const proa_device_table cpu = {.name = "cpu"};
 
-static const proa_device_table *devices[MAX_DEVICES] = {&cpu};
+static const proa_device_table *devices[PROA__MAX_DEVICES] = {&cpu};
 static atomic_int device_count = 1;
-static const proa_communicators *_Atomic communicators[MAX_DEVICES];
+static const proa_communicators *_Atomic communicators[PROA__MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const proa_device_table *proa__device(int device)
@@ -67,7 +65,7 @@ int proa_add_device(const proa_device_table *table)
     }
     pthread_mutex_lock(&lock);
     int id = atomic_load_explicit(&device_count, memory_order_relaxed);
-    bool taken = find(table->name) >= 0, full = id == MAX_DEVICES;
+    bool taken = find(table->name) >= 0, full = id == PROA__MAX_DEVICES;
     if (!taken && !full) {
         devices[id] = table;
         atomic_store_explicit(&device_count, id + 1, memory_order_release);
@@ -75,7 +73,7 @@ int proa_add_device(const proa_device_table *table)
     pthread_mutex_unlock(&lock);
     if (!taken && !full) return id;
     if (taken) proa_fail(PROA_ERR_INVALID_ARGUMENT, "device: there is a '%.64s' already", table->name);
-    else proa_fail(PROA_ERR_OUT_OF_RANGE, "device: the table is full (%d devices)", MAX_DEVICES);
+    else proa_fail(PROA_ERR_OUT_OF_RANGE, "device: the table is full (%d devices)", PROA__MAX_DEVICES);
     return -1;
 }
 

@@ -308,7 +308,7 @@ static proa_status will_change(const proa_op *op, proa_tensor *t)
 {
     if (t == proa_none) return PROA_OK;
     if (!proa__takes_blocked(op)) PROA_TRY(proa__plain_to_write(t));
-    proa__bump_version(t);
+    proa__bump_unguarded(t);
     return PROA_OK;
 }
 

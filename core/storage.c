@@ -11,8 +11,9 @@ static inline proa_storage *in_head(size_t payload, int device, size_t bytes)
     if (PROA__UNLIKELY(!data)) return NULL;
     proa_storage *s = (proa_storage *)(void *)(data - PROA__HEAD);
     atomic_init(&s->refs, 1);
-    s->device = device;
+    s->device = proa__device_bits(device);
     atomic_init(&s->version, 0);
+    atomic_init(&s->unguarded, 0);
     s->format = 0;
     s->padded = false;
     s->window = false;

@@ -8,11 +8,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
+enum { PROA__MAX_DEVICES = 64 };
+
 typedef struct proa_storage {
     atomic_int refs;
-    int device;
     atomic_uint version;            /* incremented by every write but the one that makes the elements */
+    atomic_uint unguarded;          /* how many of those writes backward accepts for values that it saved */
     uint16_t format;                /* format of the blocked form (core/blocked.h); 0: no such form */
+    uint8_t device : 6;             /* its id, below PROA__MAX_DEVICES */
     bool padded : 1;                /* the blocked form is larger than the plain one */
     bool window : 1;                /* the blocked form is in another storage (core/blocked.h) */
     atomic_bool pinned;             /* its address was handed out: stays row-major and does not move */
@@ -21,6 +24,8 @@ typedef struct proa_storage {
     void (*release)(void *context); /* called when it is freed; NULL: its memory is the device allocator's */
     void *context;
 } proa_storage;
+
+#define proa__device_bits(id) ((unsigned)(id) & (PROA__MAX_DEVICES - 1U))
 
 typedef enum proa_kind { PROA_DENSE, PROA_ROWS, PROA_ARRAY, PROA_RECORD } proa_kind;
 
@@ -108,6 +113,14 @@ proa_storage *proa__storage_new(size_t bytes, int device);
  * start such a copy, not always with an error. */
 proa_storage *proa__storage_sent(const void *from, size_t bytes, int device);
 void proa__storage_release(proa_storage *s);
+/* For storage that takes the place of another: the same versions. */
+static inline void proa__storage_keep_versions(proa_storage *to, const proa_storage *from)
+{
+    atomic_store_explicit(&to->version, atomic_load_explicit(&from->version, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&to->unguarded, atomic_load_explicit(&from->unguarded, memory_order_relaxed),
+                          memory_order_relaxed);
+}
 
 /* The hooks through which autograd frees its part of a handle: installed once. */
 typedef struct proa_tensor_hooks {
@@ -120,10 +133,30 @@ static inline void proa__bump_version(proa_tensor *t)
 {
     if (t->storage) atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
 }
+/* A write of an optimizer's step, of running statistics or of set_value: as in Paddle, backward does not
+ * refuse values that it saved before, and reads the new ones. */
+static inline void proa__bump_unguarded(proa_tensor *t)
+{
+    proa__bump_version(t);
+    if (t->storage) atomic_fetch_add_explicit(&t->storage->unguarded, 1, memory_order_relaxed);
+}
 static inline uint32_t proa__version(const proa_tensor *t)
 {
     if (t->storage) return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     return (uint32_t)t->var_serial; /* symbolic: changes when an in-place op gives it another variable */
+}
+/* The version without unguarded writes: what a saved value must still have in backward. */
+static inline uint32_t proa__guarded_version(const proa_tensor *t)
+{
+    if (!t->storage) return proa__version(t);
+    return proa__version(t) - atomic_load_explicit(&t->storage->unguarded, memory_order_relaxed);
+}
+/* Makes the writes to t since it had this guarded version unguarded ones. */
+static inline void proa__unguard_since(proa_tensor *t, uint32_t guarded)
+{
+    if (t->storage)
+        atomic_fetch_add_explicit(&t->storage->unguarded, proa__guarded_version(t) - guarded,
+                                  memory_order_relaxed);
 }
 /* Makes t a handle of the variable that `like` denotes. */
 static inline void proa__stand_for(proa_tensor *t, const proa_tensor *like)

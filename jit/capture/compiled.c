@@ -148,7 +148,7 @@ static void record_release(void *context)
 
 static proa_status check_version(const proa_tensor *t, uint32_t version, const char *what)
 {
-    if (proa__version(t) == version) return PROA_OK;
+    if (proa__guarded_version(t) == version) return PROA_OK;
     const char *name = proa_name_of(t);
     return proa_fail(PROA_ERR_BAD_STATE,
                      "backward: %s was changed in place between the forward and the backward of a compiled "
@@ -409,9 +409,9 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     const proa_compiled *c = r->compiled;
     r->seen = proa__alloc(((size_t)feed.count + (size_t)c->n_persistables + 1) * sizeof *r->seen);
     if (!r->seen) return none;
-    for (int64_t i = 0; i < feed.count; i++) r->seen[i] = proa__version(feed.at[i]);
+    for (int64_t i = 0; i < feed.count; i++) r->seen[i] = proa__guarded_version(feed.at[i]);
     for (int32_t i = 0; i < c->n_persistables; i++)
-        r->seen[feed.count + i] = proa__version(c->persistables[i]);
+        r->seen[feed.count + i] = proa__guarded_version(c->persistables[i]);
     r->rng = proa_rng_get();
     proa_tensors all = proa__executor_run_lending(v->forward, feed, &r->block);
     if (proa_error() != PROA_OK) return none;
@@ -424,8 +424,8 @@ static proa_tensors run_forward(proa_tensors inputs, void *context)
     r->inputs = r->outputs + outs.count;
     for (int64_t i = 0; i < outs.count; i++) r->outputs[i] = proa_meta_of(outs.at[i]);
     for (int64_t i = 0; i < feed.count; i++) r->inputs[i] = proa_meta_of(feed.at[i]);
-    for (int32_t i = 0; i < n_saved; i++) r->versions[i] = proa__version(all.at[outs.count + i]);
-    for (int32_t i = 0; i < v->n_read; i++) r->versions[n_saved + i] = proa__version(v->read[i]);
+    for (int32_t i = 0; i < n_saved; i++) r->versions[i] = proa__guarded_version(all.at[outs.count + i]);
+    for (int32_t i = 0; i < v->n_read; i++) r->versions[n_saved + i] = proa__guarded_version(v->read[i]);
     for (; r->saved.count < n_saved; r->saved.count++)
         r->saved.at[r->saved.count] = proa_keep(all.at[outs.count + r->saved.count]);
     return outs;

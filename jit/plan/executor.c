@@ -280,7 +280,7 @@ static proa_status run_steps(proa_executor *e, proa__segment *s)
     if (proa__executor_overlaps(e, s)) PROA_TRY(proa__executor_overlap(e, s, watch));
     else if (watch || proa__stream()->device == PROA_CPU) PROA_TRY(each_step(s, watch));
     else PROA_TRY(proa__run_device_graph(s, each_step));
-    for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
+    for (int32_t i = 0; i < s->n_written; i++) proa__bump_unguarded(s->written[i]);
     return PROA_OK;
 }
 
@@ -321,7 +321,7 @@ static proa_status run_shown(const proa_executor *e, proa__segment *s)
         PROA_TRY(proa__executor_step(&s->steps[i], watch));
         PROA_TRY(show_outputs(e, s, &s->steps[i]));
     }
-    for (int32_t i = 0; i < s->n_written; i++) proa__bump_version(s->written[i]);
+    for (int32_t i = 0; i < s->n_written; i++) proa__bump_unguarded(s->written[i]);
     return PROA_OK;
 }
 

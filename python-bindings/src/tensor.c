@@ -315,7 +315,7 @@ static int set_data(PyObject *self, PyObject *value, void *closure)
 static PyObject *get_version(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromUnsignedLong(proa__version(py_tensor_of(self)));
+    return PyLong_FromUnsignedLong(proa__guarded_version(py_tensor_of(self)));
 }
 
 static PyObject *get_is_symbolic(PyObject *self, void *closure)
@@ -476,6 +476,7 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
     from = proa_to_device(from, proa_device_of(t));
     if (from) from = proa_assign(from); /* contiguous, and apart from t's memory */
     if (!from) return py_raise();
+    uint32_t before = proa__guarded_version(t);
     if (proa_is_contiguous(t) && !proa__on_device(t) && !proa_is_symbolic(from)) {
         size_t bytes = (size_t)t->numel * proa_dtype_size((proa_dtype)t->dtype);
         if (proa__plain(from) != PROA_OK || proa_copy_in(t, from->data, bytes) != PROA_OK) return py_raise();
@@ -483,6 +484,7 @@ static PyObject *set_elements(PyObject *self, PyObject *value, const char *who)
         proa_ints none = {0, NULL, NULL, NULL};
         if (!proa_set_value_(t, from, none, none, none)) return py_raise();
     }
+    proa__unguard_since(t, before);
     return Py_NewRef(self);
 }
 

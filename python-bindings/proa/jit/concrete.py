@@ -45,7 +45,7 @@ class LayerState:
             for name in [name for name in own if name not in attributes]:
                 del own[name]
             for name, value in attributes.items():
-                if own.get(name) is not value:
+                if name not in own or own[name] is not value:
                     own[name] = value
 
     @staticmethod

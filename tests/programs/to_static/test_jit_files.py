@@ -246,3 +246,19 @@ def test_values_among_the_specs(prefix):
             return x * factor + shift
     paddle.jit.save(Scaled(), prefix, input_spec=[InputSpec([None]), 3.0])
     assert paddle.jit.load(prefix)(paddle.ones([2])).tolist() == [4, 4]
+
+
+def test_an_attribute_of_none_is_there_after_a_trace(prefix):
+    class Stream(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.kept = None
+
+        def forward(self, x):
+            total = x if self.kept is None else x + self.kept
+            self.kept = total * 2
+            return total
+    layer = Stream()
+    paddle.jit.save(layer, prefix, input_spec=[InputSpec([2])])
+    assert layer.kept is None
+    assert layer.forward(paddle.ones([2])).tolist() == paddle.jit.load(prefix)(paddle.ones([2])).tolist() == [1, 1]
