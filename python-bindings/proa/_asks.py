@@ -69,6 +69,9 @@ def _kind(who, values, name, kinds):
         return None
     if "some" in wanted:
         return f"{who}: argument {name} is missing" if value is None else None
+    kind = getattr(value, "kind", None)  # of a number that only the run knows: to_static's Number
+    if isinstance(kind, type) and issubclass(kind, known):
+        return None
     if not isinstance(value, known) and not ("array" in wanted and hasattr(value, "__array__")):
         return f"{who}: argument {name} must be of type {' or '.join(wanted)}, got {type(value).__name__}"
 

@@ -49,6 +49,12 @@ def test_values_are_refused():
             paddle.jit.to_static(f, full_graph=True)(tensor(3))
 
 
+def test_a_length_that_only_the_run_knows_is_named():
+    spec = [paddle.static.InputSpec([None, 3], "float32")]
+    with pytest.raises(ConversionError, match="give the axis a number in InputSpec"):
+        paddle.jit.to_static(lambda x: paddle.split(x, x.shape[0])[0], input_spec=spec, full_graph=True).concrete_program
+
+
 def test_numpy_of_a_variable_stands_for_it():
     def f(x, n):
         for i in range(n.numpy()[0]):
