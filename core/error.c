@@ -82,24 +82,38 @@ proa_status proa__op_fail(proa_status code, const proa_op *op, const char *argum
     return stands;
 }
 
-static _Thread_local bool operand_dtype; /* read only while the thread's error is INVALID_ARGUMENT */
+/* The kind of an INVALID_ARGUMENT; read only while that is the thread's error. */
+static _Thread_local enum { REFUSES_ARGUMENT, REFUSES_DTYPE, REFUSES_RANK } refused;
+
+#define REFUSE(what)                                                                                      \
+    bool first = proa__thread_error == PROA_OK;                                                           \
+    va_list list;                                                                                         \
+    va_start(list, format);                                                                               \
+    proa_status stands =                                                                                  \
+        raise_error(PROA_ERR_INVALID_ARGUMENT, op && op->name ? op->name : "op", argument, format, list); \
+    va_end(list);                                                                                         \
+    if (first) refused = what;                                                                            \
+    return stands
 
 proa_status proa__operand_dtype_fail(const proa_op *op, const char *argument, const char *format, ...)
 {
-    bool first = proa__thread_error == PROA_OK;
-    va_list list;
-    va_start(list, format);
-    proa_status stands =
-        raise_error(PROA_ERR_INVALID_ARGUMENT, op && op->name ? op->name : "op", argument, format, list);
-    va_end(list);
-    operand_dtype |= first;
-    return stands;
+    REFUSE(REFUSES_DTYPE);
+}
+
+proa_status proa__rank_fail(const proa_op *op, const char *argument, const char *format, ...)
+{
+    REFUSE(REFUSES_RANK);
 }
 
 bool proa_error_is_of_dtype(void)
 {
     return proa__thread_error == PROA_ERR_WRONG_TYPE ||
-           (proa__thread_error == PROA_ERR_INVALID_ARGUMENT && operand_dtype);
+           (proa__thread_error == PROA_ERR_INVALID_ARGUMENT && refused == REFUSES_DTYPE);
+}
+
+bool proa_error_is_of_rank(void)
+{
+    return proa__thread_error == PROA_ERR_INVALID_ARGUMENT && refused == REFUSES_RANK;
 }
 
 proa_status proa_error(void) { return (proa_status)proa__thread_error; }
@@ -132,7 +146,7 @@ const char *proa_error_text(proa_status code)
 void proa_clear_error(void)
 {
     proa__thread_error = PROA_OK;
-    operand_dtype = false;
+    refused = REFUSES_ARGUMENT;
     if (proa__thread_self) proa__thread_self->message[0] = '\0';
 }
 

@@ -1,5 +1,5 @@
-/* Paddle's names of error categories, and errors that refuse a dtype, which Python tells from other invalid
- * arguments. May use core only. */
+/* Paddle's names of error categories, and errors that refuse a dtype or a number of dims, which Python tells
+ * from other invalid arguments. May use core only. */
 #ifndef PROA_CORE_ERROR_H
 #define PROA_CORE_ERROR_H
 
@@ -14,5 +14,12 @@ proa_status proa__operand_dtype_fail(const proa_op *op, const char *argument, co
 /* True if this thread's error refuses a dtype: WRONG_TYPE, or proa__operand_dtype_fail's. In Python it is a
  * TypeError while a program is built. */
 PROA_API bool proa_error_is_of_dtype(void);
+
+/* Fails with INVALID_ARGUMENT for a shape of more dims than a tensor can have. */
+proa_status proa__rank_fail(const proa_op *op, const char *argument, const char *format, ...)
+    PROA_PRINTF(3, 4);
+/* True if this thread's error is proa__rank_fail's. In Python it has no category: an OSError, and a
+ * RuntimeError while a program is built. */
+PROA_API bool proa_error_is_of_rank(void);
 
 #endif

@@ -57,6 +57,8 @@ static inline int64_t proa__ints_at(const proa_ints *v, int64_t i)
 /* Copies all entries into to[max]; INVALID_ARGUMENT when there are more than max. */
 proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v, int max, int64_t *to,
                             int *n);
+/* The same for a shape, which has at most PROA_MAX_DIMS entries: proa__rank_fail when there are more. */
+proa_status proa__shape_list(const char *who, const char *arg, const proa_ints *v, int64_t *to, int *n);
 /* True if a tensor supplies the list or one of its entries. */
 bool proa__ints_from_tensor(const proa_ints *v);
 /* True if an entry is known only when the program runs. */

@@ -12,7 +12,7 @@
 proa_status proa__shape_meta(const char *who, const proa_ints *shape, proa_dtype dtype, proa_meta *m)
 {
     int n = 0;
-    PROA_TRY(proa__ints_list(who, "shape", shape, PROA_MAX_DIMS, m->shape, &n));
+    PROA_TRY(proa__shape_list(who, "shape", shape, m->shape, &n));
     bool unknown[PROA_MAX_DIMS];
     for (int i = 0; i < n; i++) {
         unknown[i] = m->shape[i] == PROA_UNKNOWN;

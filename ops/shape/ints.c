@@ -4,6 +4,7 @@
 
 #include "core/copy.h"
 #include "core/device.h"
+#include "core/error.h"
 
 #include <proa/ops.h>
 
@@ -76,6 +77,16 @@ proa_status proa__ints_list(const char *who, const char *arg, const proa_ints *v
     PROA_TRY(count_up_to(who, arg, v, max, n));
     for (int i = 0; i < *n; i++) to[i] = proa__ints_at(v, i);
     return PROA_OK;
+}
+
+proa_status proa__shape_list(const char *who, const char *arg, const proa_ints *v, int64_t *to, int *n)
+{
+    int64_t count;
+    PROA_TRY(proa__ints_count(who, arg, v, &count));
+    if (count > PROA_MAX_DIMS)
+        return proa__rank_fail(proa_find_op(who), arg, "has %lld entries; at most %d are possible",
+                               (long long)count, PROA_MAX_DIMS);
+    return proa__ints_list(who, arg, v, PROA_MAX_DIMS, to, n);
 }
 
 bool proa__ints_from_tensor(const proa_ints *v)

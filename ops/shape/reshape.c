@@ -43,7 +43,7 @@ proa_status reshape_infer(const proa_reshape_args *a, proa_reshape_metas *m)
     int n = 0, hole = -1;
     uint32_t copied = 0;
     bool unknown = false;
-    PROA_TRY(proa__ints_list("reshape", "shape", &a->shape, PROA_MAX_DIMS, want, &n));
+    PROA_TRY(proa__shape_list("reshape", "shape", &a->shape, want, &n));
     m->out.dtype = (proa_dtype)a->x->dtype;
     m->out.ndim = (int8_t)n;
     for (int i = 0; i < n; i++) {

@@ -176,7 +176,7 @@ proa_status strided_slice_grad_vjp(const proa_strided_slice_grad_args *a, proa_s
 proa_status proa__dims_meta(const char *who, const char *arg, const proa_ints *shape, int dtype, proa_meta *m)
 {
     int n = 0;
-    PROA_TRY(proa__ints_list(who, arg, shape, PROA_MAX_DIMS, m->shape, &n));
+    PROA_TRY(proa__shape_list(who, arg, shape, m->shape, &n));
     m->dtype = (proa_dtype)dtype;
     m->ndim = (int8_t)n;
     for (int i = 0; i < n; i++) {

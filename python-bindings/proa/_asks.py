@@ -22,10 +22,16 @@ names another exception, or a category of Paddle's:
     n>0  n>=0        is a number so large              ValueError
     n[]>0,-1         each entry is so large, or −1     ValueError
     x.dtype=i4,i8    is of one of the dtypes           TypeError
+    n[i]             is no tensor, or one of ints      OSError, in eager calls
+    n[]<=6           has so few entries                ValueError
     dtype^           names a dtype as NumPy reads it   ValueError, TypeError
     x~f4,i8          the same, of a variable of the program that is built
+    x>>f4,f8         Paddle's CPU kernel exists        (NotFound), in programs (Unimplemented)
+    x,y>>f4,f8       y's dtype selects the kernel, which exists; x has the same dtype
+    x>>f4,f8>>y      x's does; y has the same          …, (InvalidArgument)
     x&int,bool       the same as x:int,bool, of an operator's attribute: (InvalidArgument) for a variable, in programs
     x[3]             has a dim 3                       IndexError
+    eager  static    the function is called there      AssertionError
     x?               has a truth, compared with a text (what Python raises of a tensor or an array)
     n<?              has an order with numbers         TypeError
     x{}              is hashable                       TypeError
@@ -43,6 +49,9 @@ DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32"
           "bf": "bfloat16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}
 TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bytes": bytes, "bool": bool, "list": list,
          "tuple": tuple, "dict": dict, "None": type(None), "number": (int, float)}
+_UNPROMOTED = {("complex64", "int8"), ("complex128", "int8"), ("complex64", "float64"), ("complex128", "complex64"),
+               ("complex64", "complex128")}  # pairs of a complex dtype that PHI does not promote
+_FAILED = ""  # beside the names of arguments: what the call failed with
 CATEGORIES = {category: getattr(builtins, name) for category, name in _core.error_categories().items()}
 
 
@@ -159,6 +168,17 @@ def _each(who, values, name, sign, bound, other):
         return f"{who}: every entry of {name} must be {sign} {bound}{' or ' + other if other else ''}, got {values[name]}"
 
 
+def _ints(who, values, name):
+    x = values[name]
+    if isinstance(x, _core.Tensor) and x.dtype not in (_core.int32, _core.int64):
+        return f"{who}: {name} must be a list of ints, or a tensor of dtype int32 or int64, got one of {x.dtype}"
+
+
+def _few(who, values, name, most):
+    if len(values[name]) > int(most):
+        return f"{who}: {name} must have at most {most} entries, got {len(values[name])}"
+
+
 def _same(who, values, x, attribute, y):
     a, b = getattr(values[x], attribute), getattr(values[y], attribute)
     if a != b:
@@ -189,6 +209,34 @@ def _dtype(who, values, name, dtypes):
         return f"{who}: {name} must be of dtype {', '.join(wanted)}, got {x.dtype}"
 
 
+def _name_of(x):
+    return str(x.dtype).rpartition(".")[2]
+
+
+def _kernel(who, values, x, y, dtypes, other):
+    """PHI's choice of a kernel for operands of two dtypes, or of one that stands alone. The dtype of a complex operand counts
+    where the last one selects; promotion to it lacks pairs."""
+    operands = {n: values[n] for n in (x, y, other) if n}
+    if not all(isinstance(t, _core.Tensor) and (t.is_symbolic or t.place.is_cpu_place()) for t in operands.values()):
+        return None
+    given = {n: _name_of(t) for n, t in operands.items()}
+    if len(given) > 1 and len(set(given.values())) == 1:
+        return None
+    by_first = other or _core.is_capturing()
+    selects = next((n for n in given if given[n].startswith("complex") and not other), x if by_first else y or x)
+    dtype, second = given[selects], next((d for n, d in given.items() if n != selects), given[selects])
+    if dtype not in [DTYPES[d] for d in dtypes.split(",")]:
+        category, said = "Unimplemented" if _core.is_capturing() else "NotFound", f"is {dtype}, of which Paddle's CPU has no kernel"
+    elif (dtype, second) in _UNPROMOTED or other and (dtype, second) == ("complex64", "complex128"):
+        category, said = "Unimplemented", f"is {dtype}, to which {second} is not promoted"
+    elif dtype != second:
+        category, said = "InvalidArgument", f"is {dtype}, and another operand {second}; convert one with cast"
+    else:
+        return None
+    lead, failed = f"({category}) ", str(values[_FAILED])
+    return CATEGORIES[category](failed if failed.startswith(lead) else f"{lead}{who}: {selects} {said} ({_plain_text(failed)})")
+
+
 def _dim(who, values, name, i):
     shape = values[name].shape
     if not -len(shape) <= int(i) < len(shape):
@@ -207,6 +255,19 @@ def _ordered(who, values, name):
         return f"{who}: argument {name}: {error}"
 
 
+def _only(who, values, where):
+    """Paddle has the function in one mode; Proa has it in both, so that the text says what this call failed with."""
+    if where == "eager" and _core.captures_function():
+        return None  # to_static: Paddle has the function there
+    there, here = ("eager calls", "a program") if where == "eager" else ("programs", "eager calls")
+    return f"{who}: Paddle has it in {there} alone, and in {here} this call fails: {_plain_text(values[_FAILED])}"
+
+
+def _plain_text(failed):
+    """An exception's text without the category."""
+    return re.sub(r"^\(\w+\) ", "", str(failed))
+
+
 def _hashed(who, values, name):
     try:
         hash(values[name])
@@ -215,6 +276,7 @@ def _hashed(who, values, name):
 
 
 _WORDS = [
+    (r"(eager|static)", _only, AssertionError), (r"(\w+)(?:,(\w+))?>>([\w,]+)(?:>>(\w+))?", _kernel, RuntimeError),
     (r"(\w+)\.dtype=([\w,]+)", _dtype, TypeError), (r"(\w+)\.(\w+)=(\w+)\.\2", _same, TypeError),
     (r"(\w+)<-(\w+)", _covers, ValueError), (r"(\w+)&&(\w+)", _broadcasts, ValueError), (r"(\w+)\^", _named, ValueError),
     (r"(\w+)%(\w+)", _entries, ValueError), (r"(\w+)\+", _filled, ValueError),
@@ -222,6 +284,7 @@ _WORDS = [
     (r"(\w+)&([\w,]+)", _plain, TypeError), (r"(\w+):-(\w+)", _not_kind, TypeError),
     (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)#=(\w+)", _ranks, ValueError),
     (r"(\w+)\[(-?\d+)\](=|\|)(\w+)\[(-?\d+)\]", _extent, ValueError),
+    (r"(\w+)\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
     (r"(\w+)\[\](>=|>)(-?\d+)(?:,(-?\d+))?", _each, ValueError), (r"(\w+)>=-([a-z]\w*)", _from_end, AssertionError),
     (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
@@ -230,8 +293,8 @@ _WORDS = [
 ]
 
 
-_SECOND = {_extent: 4, _from_end: 2, _ranks: 2, _same: 3, _entries: 2, _axis: 2, _covers: 2,
-           _broadcasts: 2}  # groups that name another argument
+_NAMES = {_extent: (1, 4), _from_end: (1, 2), _ranks: (1, 2), _same: (1, 3), _entries: (1, 2), _axis: (1, 2), _covers: (1, 2),
+          _broadcasts: (1, 2), _kernel: (1, 2, 4), _only: ()}  # groups that name arguments; other words have one
 
 
 def _read(word):
@@ -241,10 +304,14 @@ def _read(word):
     for pattern, test, error in _WORDS:
         found = re.fullmatch(pattern, rest)
         if found:
-            names = [found[g] for g in (1, _SECOND.get(test, 1))]
+            names = [found[g] for g in _NAMES.get(test, (1, 1)) if found[g]]
             error = CATEGORIES.get(raises) or getattr(builtins, raises or error.__name__)
             lead = f"({raises}) " if raises in CATEGORIES else ""
-            return "static" if test in (_variable, _plain) else mode, test, found.groups(), names, error, lead
+            if test in (_variable, _plain):
+                mode = "static"
+            elif test in (_only, _ints):
+                mode = "static" if rest == "eager" else "eager"
+            return mode, test, found.groups(), names, error, lead
     raise SystemError(f"asks: cannot read {word!r}")
 
 
@@ -253,8 +320,10 @@ def _rules(text):
     return [_read(word) for word in text.split()]
 
 
-def answer(rules, who, values):
-    """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does."""
+def answer(rules, who, values, failed):
+    """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does.
+    `failed` is the exception of the call, or its text."""
+    values[_FAILED] = failed
     now = "static" if _core.is_capturing() else "eager"
     for mode, test, given, names, error, lead in _rules(rules):
         if mode not in ("", now):
@@ -268,6 +337,14 @@ def answer(rules, who, values):
                 continue  # nothing to ask of such a value
             if said:
                 raise said if isinstance(said, Exception) else error(lead + said)
+
+
+def ask(rules, who, failed, **values):
+    """answer for a function that catches `failed` itself: a try costs nothing where the call succeeds."""
+    try:
+        answer(rules, who, values, failed)
+    except Exception as said:
+        raise said from None
 
 
 def asks(rules):

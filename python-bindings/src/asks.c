@@ -30,10 +30,12 @@ void py_restore_unless_raised(py_error error)
     else PyErr_Restore(error.type, error.value, error.trace);
 }
 
-void py_answer(PyObject *rules, PyObject *name, PyObject *given)
+void py_answer(PyObject *rules, PyObject *name, PyObject *given, const py_error *error)
 {
-    PyObject *done =
-        answer_of_asks ? PyObject_CallFunctionObjArgs(answer_of_asks, rules, name, given, NULL) : NULL;
+    PyObject *failed = error->value ? error->value : Py_None;
+    PyObject *done = answer_of_asks
+                         ? PyObject_CallFunctionObjArgs(answer_of_asks, rules, name, given, failed, NULL)
+                         : NULL;
     Py_XDECREF(done);
 }
 
@@ -82,7 +84,7 @@ static PyObject *asked_call(PyObject *callable, PyObject *const *values, size_t 
     if (result || !is_exception()) return result;
     py_error error = py_fetch();
     PyObject *given = arguments_by_name(self, values, PyVectorcall_NARGS(flagged), keywords);
-    if (given) py_answer(self->rules, self->function.func_name, given);
+    if (given) py_answer(self->rules, self->function.func_name, given, &error);
     Py_XDECREF(given);
     py_restore_unless_raised(error);
     return NULL;
@@ -200,6 +202,6 @@ PyMethodDef py_asks_functions[] = {
     {"as_dtype", as_dtype, METH_O, "as_dtype(obj) -> the dtype that obj names; None for None"},
     {"asked", asked, METH_VARARGS, "asked(function, rules) -> a function whose failed calls ask the rules"},
     {"error_categories", error_categories, METH_NOARGS, "{category of an error: name of its exception}"},
-    {"set_answer", set_answer, METH_O, "Sets answer(rules, name, arguments), which failed calls ask."},
+    {"set_answer", set_answer, METH_O, "Sets answer(rules, name, arguments, error), which failed calls ask."},
     {0},
 };

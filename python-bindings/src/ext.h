@@ -176,9 +176,9 @@ py_error py_fetch(void);
 void py_drop(py_error error);
 /* Sets it again if no other exception was raised in between. */
 void py_restore_unless_raised(py_error error);
-/* Raises what `answer` of proa/_asks.py raises, if anything, for the arguments of a failed call (a dict by
- * name). */
-void py_answer(PyObject *rules, PyObject *name, PyObject *given);
+/* Raises what `answer` of proa/_asks.py raises, if anything, for the arguments of a call (a dict by name)
+ * that failed with `error`. */
+void py_answer(PyObject *rules, PyObject *name, PyObject *given, const py_error *error);
 extern PyMethodDef py_asks_functions[];
 bool py_ready_asks(void);
 

@@ -282,7 +282,7 @@ static PyObject *refuse_as_asked(const py_op *self, PyObject *const *values, Py_
     py_error error = py_fetch();
     PyObject *given = given_arguments(self, values, n, keywords);
     PyObject *rules = given ? PyUnicode_FromString(self->entry->asks) : NULL;
-    if (rules) py_answer(rules, self->function.func_name, given);
+    if (rules) py_answer(rules, self->function.func_name, given, &error);
     py_restore_unless_raised(error);
     Py_XDECREF(rules);
     Py_XDECREF(given);

@@ -20,27 +20,32 @@ static PyObject *exception_of(proa_status code)
     return found ? found : PyExc_RuntimeError;
 }
 
+static PyObject *raise_bare(PyObject *exception, PyObject *text)
+{
+    if (text) PyErr_SetObject(exception, text);
+    Py_XDECREF(text);
+    return NULL;
+}
+
 /* Raises "(Category) text". While a program is built Paddle checks types in Python: a bare TypeError. */
 static PyObject *raise_text(proa_status code, bool of_type, PyObject *text)
 {
-    if (text && of_type && proa_program_current()) {
-        PyErr_SetObject(PyExc_TypeError, text);
-    } else if (text) {
-        PyObject *whole = PyUnicode_FromFormat("(%s) %U", proa_error_category(code), text);
-        if (whole) PyErr_SetObject(exception_of(code), whole);
-        Py_XDECREF(whole);
-    }
+    if (of_type && proa_program_current()) return raise_bare(PyExc_TypeError, text);
+    PyObject *whole = text ? PyUnicode_FromFormat("(%s) %U", proa_error_category(code), text) : NULL;
     Py_XDECREF(text);
-    return NULL;
+    return raise_bare(exception_of(code), whole);
 }
 
 PyObject *py_raise(void)
 {
     proa_status code = proa_error();
     const char *message = code ? proa_error_message() : "a call failed without an error";
-    if (!PyErr_Occurred()) /* a Python callback's own exception is the better one */
-        raise_text(code ? code : PROA_ERR_INTERNAL, proa_error_is_of_dtype(),
-                   PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace"));
+    PyObject *text = NULL; /* a Python callback's own exception is the better one */
+    if (!PyErr_Occurred())
+        text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace");
+    if (text && proa_error_is_of_rank())
+        raise_bare(proa_program_current() ? PyExc_RuntimeError : PyExc_OSError, text);
+    else if (text) raise_text(code ? code : PROA_ERR_INTERNAL, proa_error_is_of_dtype(), text);
     proa_clear_error();
     return NULL;
 }

@@ -1,5 +1,6 @@
 """paddle.autograd.backward and paddle.grad: argument checks, then the call into the engine."""
 from .. import _core
+from .._asks import asks
 
 
 def _tensors(who, name, value):
@@ -35,6 +36,7 @@ def backward(tensors, grad_tensors=None, retain_graph=False):
     _core.backward(tensors, _gradients("backward", "grad_tensors", grad_tensors, len(tensors)), retain_graph)
 
 
+@asks("eager")
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
          allow_unused=False, no_grad_vars=None):
     """The gradients of outputs by inputs, a list; no leaf's grad changes. create_graph records them in turn."""

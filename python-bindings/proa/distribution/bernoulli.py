@@ -46,7 +46,8 @@ class Bernoulli(ExponentialFamily):
         shape = self._extend_shape(shape_list("Bernoulli.sample", shape))
         was = _core.set_recording(False)
         try:
-            return (uniform(shape, str(self.dtype).rpartition(".")[2]) < self.probs).astype(self.dtype)
+            probs = self.probs.expand(shape)
+            return (uniform(shape, str(self.dtype).rpartition(".")[2]) < probs).astype(self.dtype)
         finally:
             _core.set_recording(was)
 
@@ -54,8 +55,9 @@ class Bernoulli(ExponentialFamily):
         """A relaxation with a gradient: logit(u) + logits over the temperature; its sigmoid is near 0 or 1."""
         shape = self._extend_shape(shape_list("Bernoulli.rsample", shape))
         temperature = temperature if is_tensor(temperature) else float(temperature)
+        logits = self.logits.expand(shape)
         u = uniform(shape, str(self.dtype).rpartition(".")[2], 1e-7, 1.0)
-        return (u.log() - (-u).log1p() + self.logits) / temperature
+        return (u.log() - (-u).log1p() + logits) / temperature
 
     def log_prob(self, value):
         value = self._like(self._clipped, value, strict=True)

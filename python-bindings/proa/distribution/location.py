@@ -149,8 +149,10 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
     def rsample(self, shape, name=None):
+        full = self._extend_shape(shape_list("Cauchy.rsample", shape, strict=True))
+        loc, scale = self.loc.expand(full), self.scale.expand(full)
         u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
-        return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
+        return loc + scale * (math.pi * (u - 0.5)).tan()
 
     def kl_divergence(self, other):
         need("Cauchy.kl_divergence", "other", other, Cauchy, "a Cauchy")

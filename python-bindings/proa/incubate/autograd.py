@@ -1,6 +1,7 @@
 """paddle.incubate.autograd: products with Jacobians, and Jacobians and Hessians of functions, evaluated row by row as
 they are indexed."""
 from .. import _core
+from .._asks import asks
 from ..autograd.backward_mode import grad as _grad
 from ..autograd.functional import _leaves, _list, jvp, vjp
 
@@ -30,6 +31,7 @@ def _zeros(gradients, like):
     return [_core.full_like(x, 0) if g is None else g for g, x in zip(gradients, like)]
 
 
+@asks("static")
 def grad(outputs, inputs, grad_outputs=None):
     """Gradients of outputs, weighted by grad_outputs, by inputs, in programs and eagerly.
 
@@ -48,6 +50,7 @@ def grad(outputs, inputs, grad_outputs=None):
     return made if isinstance(inputs, (list, tuple)) else made[0]
 
 
+@asks("static")
 def forward_grad(outputs, inputs, grad_inputs=None):
     """The outputs' derivatives in the direction grad_inputs of inputs (ones by default): forward mode, by
     differentiating the backward pass.

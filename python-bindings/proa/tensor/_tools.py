@@ -140,8 +140,8 @@ def twin(fn, name, rules=None):
     def ask_and_write(*args, **kwargs):
         try:
             return write(*args, **kwargs)
-        except Exception:
-            _refuse(rules, name, fn, args, kwargs)
+        except Exception as error:
+            _refuse(rules, name, fn, args, kwargs, error)
             raise
     in_place = ask_and_write if rules else write
     in_place.__name__ = in_place.__qualname__ = name
@@ -154,13 +154,13 @@ def _first_parameter(fn):
     return next(iter(inspect.signature(fn).parameters))
 
 
-def _refuse(rules, name, fn, args, kwargs):
-    """Raises what the rules say of a failed call whose arguments fit fn, if that is anything."""
+def _refuse(rules, name, fn, args, kwargs, error):
+    """Raises what the rules say of a call that failed with error and whose arguments fit fn, if that is anything."""
     try:
         given = inspect.signature(fn).bind(*args, **kwargs).arguments
     except TypeError:
         return
     try:
-        answer(rules, name, given)
+        answer(rules, name, given, error)
     except Exception as said:
         raise said from None

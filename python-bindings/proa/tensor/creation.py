@@ -1,6 +1,6 @@
 """Tensors from nothing and from numbers: full, arange, eye, assign, … (zeros and the like are the op table's)."""
 from .. import _core
-from .._asks import asks
+from .._asks import ask, asks
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, plain_ints
 
 _OF_THE_TABLE = ("empty", "full_like", "ones", "ones_like", "zeros", "zeros_like")
@@ -32,7 +32,11 @@ def full(shape, fill_value, dtype=None, name=None):
     """
     if isinstance(fill_value, str):
         fill_value = float(fill_value)
-    return _core.full(shape, fill_value, dtype)
+    try:
+        return _core.full(shape, fill_value, dtype)
+    except Exception as error:
+        ask("shape[i]", "full", error, shape=shape)
+        raise
 
 
 def _is_integer(value):

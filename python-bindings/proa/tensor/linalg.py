@@ -14,7 +14,7 @@ _INF = float("inf")
 _OPEN = 1024  # what an unknown length counts as where an order of products is chosen
 
 
-@asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1]=mat2[-2]")
+@asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1]=mat2[-2] input,mat2>>i4,i8,f4,f8,c8,c16")
 def mm(input, mat2, name=None):
     """matmul without transposes."""
     return _core.matmul(input, mat2)
@@ -48,7 +48,7 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
     return _core.pow(_core.sum(_core.pow(size, order), axes, None, keepdim), 1.0 / order)
 
 
-@asks("eager:p:number,bool!InvalidArgument")
+@asks("eager:p:number,bool!InvalidArgument x~bf,f2,f4,f8 y~bf,f2,f4,f8 x,y>>f4,f8")
 def dist(x, y, p=2, name=None):
     """The p-norm of x - y over all elements."""
     return _core.p_norm(_core.subtract(x, y), float(p), -1, 1e-12, False, True)
@@ -113,6 +113,7 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
     return _core.squeeze(_core.divide(_core.matmul(away, other, False, True), factor))
 
 
+@asks("eager:x>>f4,f8")
 def corrcoef(x, rowvar=True, name=None):
     """The matrix of correlation coefficients of x's rows (columns if not rowvar)."""
     c = cov(x, rowvar)

@@ -37,7 +37,9 @@ def slice(input, axes, starts, ends):
 
 
 @asks("x~b,f2,bf,f4,f8,i4,i8 static:axes:list,tuple static:starts:list,tuple,Tensor static:ends:list,tuple,Tensor "
-      "static:strides:list,tuple,Tensor")
+      "static:strides:list,tuple,Tensor eager:axes:list,tuple!InvalidArgument "
+      "eager:starts:list,tuple,Tensor,int!InvalidArgument eager:ends:list,tuple,Tensor,int!InvalidArgument "
+      "eager:strides:list,tuple,Tensor,int!InvalidArgument starts[i] ends[i] strides[i]")
 def strided_slice(x, axes, starts, ends, strides, name=None):
     """The elements of x from starts to ends of the axes named, strides apart."""
     return _core.strided_slice(x, axes, bounds(starts), bounds(ends), bounds(strides))
@@ -50,7 +52,8 @@ def _crop_ints(name, values):
     return plain_ints(values)
 
 
-@asks("static:shape:list,tuple,None,Tensor static:offsets:list,tuple,None,Tensor static:shape[]>=1,-1 static:offsets[]>=0")
+@asks("static:shape:list,tuple,None,Tensor static:offsets:list,tuple,None,Tensor static:shape[]>=1,-1 static:offsets[]>=0 "
+      "shape[i] offsets[i]")
 def crop(x, shape=None, offsets=None, name=None):
     """The box of this shape that starts at offsets; -1 in shape means up to the end."""
     need_variable(x, "crop: x")
@@ -237,6 +240,7 @@ def moveaxis(x, source, destination, name=None):
     return _core.transpose(x, [placed[i] if i in placed else next(rest) for i in range(ndim)])
 
 
+@asks("eager")
 def tolist(x):
     """x's values as nested lists."""
     return x.tolist()
@@ -280,6 +284,7 @@ def atleast_3d(*inputs, name=None):
     return _atleast(inputs, widen)
 
 
+@asks("eager")
 def view(x, shape_or_dtype, name=None):
     """x's memory under another shape, or read as another dtype."""
     if isinstance(shape_or_dtype, (list, tuple)):
@@ -287,17 +292,19 @@ def view(x, shape_or_dtype, name=None):
     return _core.view_dtype(x, shape_or_dtype)
 
 
+@asks("eager")
 def view_as(x, other, name=None):
     """x's memory under other's shape."""
     return reshaped(x, other.shape)
 
 
+@asks("eager")
 def as_strided(x, shape, stride, offset=0, name=None):
     """x's memory under this shape and these strides (counted in elements)."""
     return _core.as_strided(x, shape, stride, offset)
 
 
-@asks("eager:x:Tensor!InvalidArgument eager:axis:int!InvalidArgument eager:size:int!InvalidArgument "
+@asks("eager eager:x:Tensor!InvalidArgument eager:axis:int!InvalidArgument eager:size:int!InvalidArgument "
       "eager:step:int!InvalidArgument eager:step>0!InvalidArgument")
 def unfold(x, axis, size, step, name=None):
     """All windows of this size, step apart, along axis; the window becomes the last axis."""
@@ -475,7 +482,7 @@ def take_along_axis(arr, indices, axis, broadcast=True):
 
 
 @asks("arr.shape indices.shape axis:int axis@arr!AssertionError eager:reduce:str!InvalidArgument "
-      "eager:include_self:bool!InvalidArgument static:arr#=indices indices~i4,i8")
+      "eager:include_self:bool!InvalidArgument static:arr#=indices indices~i4,i8 arr>>u1,i4,i8,f4,f8>>values")
 def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
     """arr with values at the places that indices name along axis; reduce says how they meet what is there."""
     axis, shape = _along(arr, indices, axis, "put_along_axis")

@@ -1,6 +1,6 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
-from .._asks import asks
+from .._asks import ask, asks
 from .._errors import need_attribute, of_kind
 from ..framework.dims import alike, differ, known, reshaped, runs_number
 from ._tools import COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
@@ -46,7 +46,7 @@ def scale_(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return overwrite(x, getattr(_core, act)(x), "scale_") if act is not None and _core.is_capturing() else x
 
 
-@asks("eager:y.dtype static:y.dtype=f2,bf,f4,f8,i4,i8,b")
+@asks("eager:y.dtype static:y.dtype=f2,bf,f4,f8,i4,i8,b x,y>>i4,i8,bf,f4,f8")
 def pow(x, y, name=None):
     """x to the power y, a number or a Tensor."""
     if isinstance(y, Tensor):
@@ -64,7 +64,8 @@ def increment(x, value=1.0, name=None):
     return _core.scale_(x, 1.0, float(value))
 
 
-@asks("eager:weight:Tensor,float!InvalidArgument static:weight:Tensor,float x~bf,f2,f4,f8 y~bf,f2,f4,f8")
+@asks("eager:weight:Tensor,float!InvalidArgument static:weight:Tensor,float x~bf,f2,f4,f8 y~bf,f2,f4,f8 "
+      "static:weight.dtype=bf,f2,f4,f8 x,weight>>f4,f8 x>>f4,f8>>y")
 def lerp(x, y, weight, name=None):
     """x + weight·(y - x); weight is a float or a Tensor."""
     if not isinstance(weight, (float, Tensor)) and not runs_number(weight):
@@ -72,7 +73,7 @@ def lerp(x, y, weight, name=None):
     return _core.lerp(x, y, like(weight, x))
 
 
-@asks("x.shape y.shape x~f2,f4,f8 y~f2,f4,f8 static:x[-1]=y[-1]")
+@asks("x.shape y.shape x~f2,f4,f8 y~f2,f4,f8 static:x[-1]=y[-1] x,y>>i4,i8,f4,f8,c8,c16")
 def inner(x, y, name=None):
     """Products summed over both last axes; elementwise if one of the two has one element (unknown dims: more)."""
     if any(all(alike(n, 1) for n in t.shape) for t in (x, y)):
@@ -89,11 +90,13 @@ def outer(x, y, name=None):
     """
     try:
         return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
-    except Exception:
+    except Exception as error:
         need_attribute("outer", "reshape", x=x, y=y)
+        ask("x,y>>i4,i8,f4,f8,c8,c16", "outer", error, x=x, y=y)
         raise
 
 
+@asks("static:x,y>>i2,i4,i8,bf,f4,f8,c8,c16")
 def logaddexp(x, y, name=None):
     """log(exp(x) + exp(y))."""
     near = _core.exp(_core.neg(_core.abs(_core.subtract(x, y))))
@@ -166,7 +169,8 @@ def deg2rad(x, name=None):
     return _core.scale(_as_floating(x), 0.017453292519943295)
 
 
-@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8")
+@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8 "
+      "eager:x>>i4,i8,f4,f8,c8,c16 eager:y>>i4,i8,f4,f8,c8,c16 eager:x,y>>i4,i8,f4,f8,c8,c16")
 def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
     need_attribute("gcd", "shape", x=x, y=y)
@@ -187,7 +191,8 @@ def gcd(x, y, name=None):
     return x
 
 
-@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8")
+@asks("x.shape y.shape static:x&&y!InvalidArgument x~b,bf,f2,f4,f8,i4,i8 y~b,bf,f2,f4,f8,i4,i8 x~i4,i8 y~i4,i8 "
+      "eager:x>>i4,i8,f4,f8,c8,c16 eager:y>>i4,i8,f4,f8,c8,c16 eager:x,y>>i4,i8,f4,f8,c8,c16")
 def lcm(x, y, name=None):
     """The least common multiple, element by element."""
     need_attribute("lcm", "shape", x=x, y=y)
@@ -235,7 +240,7 @@ def sgn(x, name=None):
     return _core.complex(_core.divide(_core.real(x), size), _core.divide(_core.imag(x), size))
 
 
-@asks("x~bf,f2,f4,f8 y~bf,f2,f4,f8")
+@asks("x~bf,f2,f4,f8 y~bf,f2,f4,f8 eager:x>>f4,f8 eager:y>>f4,f8 x,y>>f4,f8")
 def hypot(x, y, name=None):
     """sqrt(x² + y²)."""
     for t, what in ((x, "x"), (y, "y")):
@@ -313,7 +318,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
     return _core.where(_core.isnan(x), _core.full_like(x, nan), x)
 
 
-@asks("eager:x.dtype eager:x.place")
+@asks("eager:x.dtype eager:x.place axis[i]")
 def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     """sum, with NaN counted as zero."""
     if dtype_name(x.dtype) in FLOATING:
@@ -321,7 +326,7 @@ def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     return _core.sum(x, [] if axis is None else axis, dtype, keepdim)
 
 
-@asks("eager:x.dtype")
+@asks("eager:x.dtype axis[i]")
 def nanmean(x, axis=None, keepdim=False, name=None):
     """The mean of what is not NaN."""
     axis = [] if axis is None else axis
@@ -329,6 +334,7 @@ def nanmean(x, axis=None, keepdim=False, name=None):
     return _core.divide(nansum(x, axis, None, keepdim), count)
 
 
+@asks("axis[i]")
 def count_nonzero(x, axis=None, keepdim=False, name=None):
     """The number of elements that are not zero.
 

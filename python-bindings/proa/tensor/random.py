@@ -102,7 +102,7 @@ def _refill(x, values, what):
     return overwrite(x, values if values.dtype == x.dtype else _core.cast(values, x.dtype), what)
 
 
-@asks("eager:min:number,bool!InvalidArgument eager:max:number,bool!InvalidArgument")
+@asks("eager eager:min:number,bool!InvalidArgument eager:max:number,bool!InvalidArgument")
 def uniform_(x, min=-1.0, max=1.0, seed=0, name=None):
     """Refills x with values drawn evenly from [min, max)."""
     if is_number(min) and is_number(max) and not min < max:
@@ -110,6 +110,7 @@ def uniform_(x, min=-1.0, max=1.0, seed=0, name=None):
     return _refill(x, uniform(x.shape, x.dtype, min, max, seed), "uniform_")
 
 
+@asks("eager")
 def normal_(x, mean=0.0, std=1.0, name=None):
     """Refills x with values of the normal distribution."""
     return _refill(x, _core.gaussian(x.shape, float(mean), float(std), 0, x.dtype), "normal_")
@@ -120,6 +121,7 @@ def exponential_(x, lam=1.0, name=None):
     return _core.exponential_(x, lam)
 
 
+@asks("eager")
 def cauchy_(x, loc=0, scale=1, name=None):
     """Refills x with values of the Cauchy distribution."""
     half_turns = _core.uniform(x.shape, x.dtype, -0.5, 0.5, 0)
@@ -127,6 +129,7 @@ def cauchy_(x, loc=0, scale=1, name=None):
     return _refill(x, values if is_number(loc) else _core.add_(values, _tensor_like(loc, x)), "cauchy_")
 
 
+@asks("eager")
 def geometric_(x, probs, name=None):
     """Refills x with values log(u) / log(1 - probs), u drawn evenly from (0, 1)."""
     if dtype_name(x.dtype) not in FLOATING + COMPLEX:

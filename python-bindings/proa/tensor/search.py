@@ -1,6 +1,6 @@
 """nonzero, where, sort, bucketize and top_p_sampling."""
 from .. import _core
-from .._asks import asks
+from .._asks import ask, asks
 from .._errors import need_attribute
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
@@ -46,7 +46,9 @@ def where(condition, x=None, y=None, name=None):
     if x.dtype != y.dtype:
         kinds = dtype_name(x.dtype), dtype_name(y.dtype)
         if not all(k in FLOATING for k in kinds):
-            raise ValueError(f"where: x and y must have one dtype, got {kinds[0]} and {kinds[1]}")
+            error = ValueError(f"where: x and y must have one dtype, got {kinds[0]} and {kinds[1]}")
+            ask("eager:x,y>>i4,i8,f4,f8", "where", error, x=x, y=y)
+            raise error
         wide = "float64" if "float64" in kinds else "float32"
         x, y = _core.cast(x, wide), _core.cast(y, wide)
     return _core.where(condition, x, y)

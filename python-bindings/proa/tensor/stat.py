@@ -13,15 +13,22 @@ def _axes(axis):
     return [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
 
 
+@asks("axis[i]")
 def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     """The variance along axis: squared distances from the mean, summed, over n - 1 (n if not unbiased).
 
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
-    return _core.variance(x, axis if isinstance(axis, Tensor) else _axes(axis), bool(unbiased), keepdim)
+    try:
+        return _core.variance(x, axis if isinstance(axis, Tensor) else _axes(axis), bool(unbiased), keepdim)
+    except RuntimeError as error:
+        if dtype_name(x.dtype) in ("int32", "int64") and not _core.is_capturing():  # Paddle's mean has kernels of these
+            raise ValueError(f"(InvalidArgument) var: x must be floating, got {dtype_name(x.dtype)}; cast it") from error
+        raise
 
 
+@asks("axis[i]")
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
     """The square root of var."""
     return _core.sqrt(var(x, axis, unbiased, keepdim))

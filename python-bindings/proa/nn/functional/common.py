@@ -1,6 +1,6 @@
 """Linear maps, dropout, padding, resampling, sliding windows and similarities."""
 from ... import _core
-from ..._asks import asks
+from ..._asks import ask, asks
 from ..._errors import of_kind
 from ...framework.random import program_seed
 from ._args import ints
@@ -244,7 +244,7 @@ def fold(x, output_sizes, kernel_sizes, strides=1, paddings=0, dilations=1, name
 
 # ---- similarities and bilinear forms -----------------------------------------------------------------------------
 
-@asks("static:x1.dtype static:x2.dtype")
+@asks("static:x1.dtype static:x2.dtype x1,x2>>b,i4,i8,bf,f4,f8,c8,c16")
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along an axis.
 
@@ -268,9 +268,13 @@ def linear(x, weight, bias=None, name=None):
     except AttributeError:
         raise of_kind("linear: weight and bias must be Tensors, got "
                       f"{type(weight).__name__} and {type(bias).__name__}") from None
-    if plain:
-        return _core.linear(x, weight, bias)
-    out = _core.matmul(x, weight)
+    try:
+        if plain:
+            return _core.linear(x, weight, bias)
+        out = _core.matmul(x, weight)
+    except Exception as error:
+        ask("x,weight>>i4,i8,f4,f8,c8,c16", "linear", error, x=x, weight=weight)
+        raise
     return out if bias is None else _core.add(out, bias)
 
 

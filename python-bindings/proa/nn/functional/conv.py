@@ -1,9 +1,11 @@
 """Convolutions of 1, 2 and 3 spatial axes and their transposes: argument forms, then one op."""
 from ... import _core
-from ..._asks import asks
+from ..._asks import ask, asks
 from ..._errors import need_rank
 from ._args import channel_last, ints
 from ._args import padding as padding_of
+
+KERNEL, KERNEL_OF_TRANSPOSE = "x,weight>>f4,f8", "x>>f4,f8>>weight"  # what chooses Paddle's
 
 
 def _conv(op, who, n, x, weight, bias, stride, padding, dilation, groups, data_format):
@@ -12,8 +14,9 @@ def _conv(op, who, n, x, weight, bias, stride, padding, dilation, groups, data_f
         pads, algorithm = padding_of(padding, n, last, who)
         return op(x, weight, bias, ints(stride, n, who, "stride"), pads, ints(dilation, n, who, "dilation"), groups,
                   data_format, algorithm)
-    except Exception:
+    except Exception as error:
         need_rank(who, n + 2, x=x)
+        ask(KERNEL, who, error, x=x, weight=weight)
         raise
 
 
@@ -64,6 +67,7 @@ def _transposed(op, who, n, x, weight, bias, stride, padding, output_padding, gr
         raise
 
 
+@asks(KERNEL_OF_TRANSPOSE)
 def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
                      output_size=None, data_format="NCL", name=None):
     """The transpose of conv1d: weight [C, out / groups, k]."""
@@ -71,6 +75,7 @@ def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0
                        output_padding, groups, dilation, output_size, data_format)
 
 
+@asks(KERNEL_OF_TRANSPOSE)
 def conv2d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
                      output_size=None, data_format="NCHW", name=None):
     """The transpose of conv2d: weight [C, out / groups, kh, kw]."""
@@ -78,6 +83,7 @@ def conv2d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0
                        output_padding, groups, dilation, output_size, data_format)
 
 
+@asks(KERNEL_OF_TRANSPOSE)
 def conv3d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
                      output_size=None, data_format="NCDHW", name=None):
     """The transpose of conv3d: weight [C, out / groups, kd, kh, kw]."""

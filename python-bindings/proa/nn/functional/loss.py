@@ -141,7 +141,7 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
 
 
 @asks("reduction=sum|mean|none input~f2,f4,f8 label~f2,f4,f8 eager:weight:Tensor,None!InvalidArgument "
-      "static:weight:Tensor,None!ValueError")
+      "static:weight:Tensor,None!ValueError input>>f4,f8>>label")
 def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None):
     """Cross-entropy of probabilities and labels in [0, 1]."""
     loss = _core.bce_loss(input, label)
@@ -149,7 +149,7 @@ def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None)
 
 
 @asks("reduction=sum|mean|none eager:logit.dtype logit~f4,f8 label~f4,f8 eager:weight:Tensor,None!InvalidArgument "
-      "static:weight:Tensor,None static:pos_weight:Tensor,None eager:label.dtype=f4,f8!NotFound")
+      "static:weight:Tensor,None static:pos_weight:Tensor,None eager:label.dtype=f4,f8!NotFound logit,label>>f4,f8")
 def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None, name=None):
     """Cross-entropy of sigmoid(logit) and labels in [0, 1]; pos_weight: the weight of positive examples."""
     for what, w in (("weight", weight), ("pos_weight", pos_weight)):
@@ -161,7 +161,7 @@ def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean"
     return reduced(loss if weight is None else loss * weight, reduction, "binary_cross_entropy_with_logits")
 
 
-@asks("input~f4,f8 label~f4,f8")
+@asks("input~f4,f8 label~f4,f8 input,label>>i2,i4,i8,bf,f4,f8,c8,c16")
 def mse_loss(input, label, reduction="mean", name=None):
     """The squared difference.
 
@@ -171,19 +171,19 @@ def mse_loss(input, label, reduction="mean", name=None):
     return reduced(_core.square(_core.subtract(input, label)), reduction, "mse_loss")
 
 
-@asks("reduction:-tuple")
+@asks("reduction:-tuple input~f4,f8,i4,i8,f2 label~f4,f8,i4,i8,f2 input,label>>i2,i4,i8,bf,f4,f8,c8,c16")
 def l1_loss(input, label, reduction="mean", name=None):
     """The absolute difference."""
     return reduced(_core.abs(_core.subtract(input, label)), reduction, "l1_loss")
 
 
-@asks("eager:label.dtype=f4,f8!NotFound")
+@asks("eager:label.dtype=f4,f8!NotFound input,label>>f4,f8")
 def smooth_l1_loss(input, label, reduction="mean", delta=1.0, name=None):
     """Half the squared difference below delta, a straight line above it (Huber)."""
     return reduced(_core.huber_loss(input, label, delta)[0], reduction, "smooth_l1_loss")
 
 
-@asks("input~f4,f8 label~f4,f8")
+@asks("input~f4,f8 label~f4,f8 input,label>>i2,i4,i8,bf,f4,f8,c8,c16")
 def square_error_cost(input, label):
     """The squared difference of each pair of elements."""
     return _core.square(_core.subtract(input, label))
@@ -200,7 +200,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
     return -(label * _core.log(input + epsilon)) - (1.0 - label) * _core.log(1.0 - input + epsilon)
 
 
-@asks("static:input.dtype static:label.dtype input~f4,f8 label~f4,f8 static:reduction:str eager:reduction?")
+@asks("static:input.dtype static:label.dtype input~f4,f8 label~f4,f8 static:reduction:str eager:reduction? input>>f4,f8>>label")
 def kl_div(input, label, reduction="mean", name=None):
     """Kullback-Leibler divergence of label (probabilities) from input (log-probabilities)."""
     if input.dtype != label.dtype:

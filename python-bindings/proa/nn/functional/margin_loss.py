@@ -6,7 +6,7 @@ from ._args import reduced, reduction_of
 from .distance import pairwise_distance
 
 
-@asks("input~f4,f8 other~f4,f8 label~f4,f8")
+@asks("input~f4,f8 other~f4,f8 label~f4,f8 other,input>>i2,i4,i8,bf,f4,f8,c8,c16 input,label>>b,i4,i8,bf,f4,f8,c8,c16")
 def margin_ranking_loss(input, other, label, margin=0.0, reduction="mean", name=None):
     """max(0, margin - label * (input - other)): label is 1 where input should rank higher, -1 where lower."""
     reduction_of(reduction, "margin_ranking_loss")

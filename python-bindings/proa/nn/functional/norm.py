@@ -3,7 +3,7 @@ passes weights and running statistics where there are any; the layers of nn/laye
 from operator import index
 
 from ... import _core
-from ..._asks import asks
+from ..._asks import ask, asks
 from ...framework.dims import differ, reshaped
 
 _CHANNELS_LAST = {"NC": False, "NCL": False, "NCHW": False, "NCDHW": False, "NLC": True, "NHWC": True, "NDHWC": True}
@@ -55,7 +55,11 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=
     begin = len(shape) - len(sizes)
     if begin < 0 or differ(shape[begin:], sizes):
         raise ValueError(f"layer_norm: x must end with axes {sizes} (normalized_shape), got shape {shape}")
-    return _core.layer_norm(x, weight, bias, epsilon, begin)[0]
+    try:
+        return _core.layer_norm(x, weight, bias, epsilon, begin)[0]
+    except Exception as error:
+        ask("x>>f4,f8>>weight x>>f4,f8>>bias", "layer_norm", error, x=x, weight=weight, bias=bias)
+        raise
 
 
 @asks("eager:x.dtype=f4,f8!NotFound")

@@ -1,11 +1,11 @@
 """Convolution layers: sizes and padding are brought to the ops' form once, forward is one op."""
 from ... import _core
-from ..._asks import asks
+from ..._asks import ask, asks
 from ..._errors import need_rank
 from .. import functional as F
 from ..functional._args import ints
 from ..functional._args import padding as padding_of
-from ..functional.conv import output_sizes
+from ..functional.conv import KERNEL, KERNEL_OF_TRANSPOSE, output_sizes
 from ..initializer.draw import of_convolution
 from .layers import Layer
 
@@ -64,9 +64,10 @@ class _ConvNd(Layer):
         try:
             return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, self._dilation, self._groups,
                             self._data_format, self._padding_algorithm)
-        except Exception:
+        except Exception as error:
             if self._dims == 1:  # of images and volumes the op says it
                 need_rank(type(self).__name__, 3, x=x)
+            ask(KERNEL, type(self).__name__, error, x=x, weight=self.weight)
             raise
 
     def extra_repr(self):
@@ -91,8 +92,9 @@ class _ConvTransposeNd(_ConvNd):
         try:
             return self._op(x, self.weight, self.bias, self._stride, self._updated_padding, extra, self._groups,
                             self._dilation, size, self._data_format, self._padding_algorithm)
-        except Exception:
+        except Exception as error:
             need_rank(type(self).__name__, self._dims + 2, x=x)
+            ask(KERNEL_OF_TRANSPOSE, type(self).__name__, error, x=x, weight=self.weight)
             raise
 
 

@@ -2,7 +2,7 @@
 from operator import index
 
 from ... import _core
-from ..._asks import asks
+from ..._asks import ask, asks
 from ...autograd.guards import no_grad
 from ...framework.dims import differ
 from ...framework.dtype import get_default_dtype
@@ -250,7 +250,11 @@ class _InstanceNormBase(Layer):
 
     def forward(self, input):
         self._check_input_dim(input)
-        return _core.instance_norm(input, self.scale, self.bias, self._epsilon)[0]
+        try:
+            return _core.instance_norm(input, self.scale, self.bias, self._epsilon)[0]
+        except Exception as error:
+            ask("input>>f4,f8>>weight", type(self).__name__, error, input=input, weight=self.scale)
+            raise
 
     def extra_repr(self):
         return f"num_features={self._num_features}, epsilon={self._epsilon}"
@@ -303,7 +307,11 @@ class GroupNorm(Layer):
         self.bias.stop_gradient = bias_attr is False or getattr(bias_attr, "learning_rate", 1.0) == 0.0
 
     def forward(self, input):
-        return _core.group_norm(input, self._num_groups, self.weight, self.bias, self._epsilon, self._data_format)[0]
+        try:
+            return _core.group_norm(input, self._num_groups, self.weight, self.bias, self._epsilon, self._data_format)[0]
+        except Exception as error:
+            ask("input,weight>>f4,f8", type(self).__name__, error, input=input, weight=self.weight)
+            raise
 
     def extra_repr(self):
         return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"

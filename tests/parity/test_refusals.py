@@ -1,0 +1,35 @@
+"""Bad calls end as in real Paddle 2.6.2 by rules that hold for all arguments: the kernel that its CPU lacks, the mode of a function."""
+import collections
+import json
+import pathlib
+
+import pytest
+
+import oracle
+import ours
+from conftest import NEEDS_PADDLE
+
+pytestmark = NEEDS_PADDLE
+PROGRAM = pathlib.Path(__file__).with_name("refusals.py")
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    done = ours.run(PROGRAM, "proa", timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(oracle.ask(PROGRAM, "paddle", timeout=600)), json.loads(done.stdout)
+
+
+def test_calls_that_both_refuse_end_alike(outcomes):
+    theirs, own = outcomes
+    assert theirs.keys() == own.keys()
+    refused = {call for call in theirs if theirs[call] != "ok" and own[call] != "ok"}
+    assert len(refused) > 7000
+    differ = {call: (theirs[call], own[call]) for call in refused if theirs[call] != own[call]}
+    assert not differ, list(differ.items())[:20]
+
+
+def test_every_kind_of_refusal_is_there(outcomes):
+    kinds = collections.Counter(outcomes[0].values())
+    for kind in ("RuntimeError|NotFound", "ValueError|InvalidArgument", "NotImplementedError|Unimplemented", "OSError|", "AssertionError|"):
+        assert kinds[kind] > 5, kinds
