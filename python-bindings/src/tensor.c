@@ -390,9 +390,10 @@ static PyObject *tensor_clear_grad(PyObject *self, PyObject *unused)
 /* clear_gradient(set_to_zero=True) makes the gradient zero; with False it is dropped. */
 static PyObject *tensor_clear_gradient(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"set_to_zero", NULL};
-    int zero = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|p:clear_gradient", names, &zero)) return NULL;
+    PyObject *given = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : NULL; /* of more, none */
+    if (!given && keywords) given = PyDict_GetItemString(keywords, "set_to_zero");
+    int zero = given ? PyObject_IsTrue(given) : 1;
+    if (zero < 0) return NULL;
     if (proa_is_symbolic(py_tensor_of(self)))
         return PyErr_Format(PyExc_AssertionError,
                             "clear_gradient: a program's variable keeps no gradient; this is for eager "
@@ -431,6 +432,7 @@ static PyObject *tensor_is_contiguous(PyObject *self, PyObject *unused)
 static PyObject *tensor_retain_grads(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (proa_stop_gradient(py_tensor_of(self))) Py_RETURN_NONE; /* there is none to keep, as in Paddle */
     return py_none_or_raise(proa_retain_grad(py_tensor_of(self)));
 }
 
@@ -645,12 +647,28 @@ static PyObject *tensor_repr(PyObject *self)
     return text;
 }
 
+/* Paddle's methods of C++ do not look at arguments that they do not have. */
+#define IGNORING(fn)                                                                                       \
+    static PyObject *fn##_ignoring(PyObject *self, PyObject *const *values, Py_ssize_t n, PyObject *names) \
+    {                                                                                                      \
+        (void)values, (void)n, (void)names;                                                                \
+        return fn(self, NULL);                                                                             \
+    }
+IGNORING(py_tensor_numpy)
+IGNORING(tensor_retain_grads)
+IGNORING(tensor_detach)
+IGNORING(tensor_clone)
+IGNORING(tensor_contiguous)
+IGNORING(tensor_is_contiguous)
+IGNORING(tensor_data_ptr)
+IGNORING(tensor_element_size)
+
 #define WITH_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_VARARGS | METH_KEYWORDS
 #define FAST_KEYWORDS(fn) (PyCFunction)(void (*)(void)) fn, METH_FASTCALL | METH_KEYWORDS
 /* "name(signature)\n--\n\n" is where inspect and help() find a signature. */
 #define DOC(call, text) call "\n--\n\n" text
 static PyMethodDef tensor_methods[] = {
-    {"numpy", py_tensor_numpy, METH_NOARGS,
+    {"numpy", FAST_KEYWORDS(py_tensor_numpy_ignoring),
      DOC("numpy($self, /)", "A new NumPy array of the elements (bfloat16: its bits as uint16).")},
     {"item", tensor_item, METH_VARARGS, DOC("item($self, /, *args)", "One element as a Python number.")},
     {"tolist", tensor_tolist, METH_NOARGS, DOC("tolist($self, /)", "The elements as nested lists.")},
@@ -661,13 +679,14 @@ static PyMethodDef tensor_methods[] = {
     {"clear_grad", tensor_clear_grad, METH_NOARGS, DOC("clear_grad($self)", "Sets the gradient to zero.")},
     {"clear_gradient", WITH_KEYWORDS(tensor_clear_gradient),
      DOC("clear_gradient($self, set_to_zero=True)", "Sets the gradient to zero, or drops it.")},
-    {"retain_grads", tensor_retain_grads, METH_NOARGS,
+    {"retain_grads", FAST_KEYWORDS(tensor_retain_grads_ignoring),
      DOC("retain_grads($self, /)", "Keeps the gradient of a tensor that is not a leaf.")},
-    {"detach", tensor_detach, METH_NOARGS, DOC("detach($self, /)", "The same memory without history.")},
-    {"clone", tensor_clone, METH_NOARGS, DOC("clone($self, /)", "A copy, recorded.")},
-    {"contiguous", tensor_contiguous, METH_NOARGS,
+    {"detach", FAST_KEYWORDS(tensor_detach_ignoring),
+     DOC("detach($self, /)", "The same memory without history.")},
+    {"clone", FAST_KEYWORDS(tensor_clone_ignoring), DOC("clone($self, /)", "A copy, recorded.")},
+    {"contiguous", FAST_KEYWORDS(tensor_contiguous_ignoring),
      DOC("contiguous($self, /)", "Itself, or a row-major copy.")},
-    {"is_contiguous", tensor_is_contiguous, METH_NOARGS,
+    {"is_contiguous", FAST_KEYWORDS(tensor_is_contiguous_ignoring),
      DOC("is_contiguous($self, /)", "True if row-major without gaps.")},
     {"set_value", FAST_KEYWORDS(tensor_set_value),
      DOC("set_value($self, value)", "Overwrites the elements.")},
@@ -675,8 +694,9 @@ static PyMethodDef tensor_methods[] = {
      DOC("copy_($self, other, blocking=True, /)", "Overwrites the elements; returns itself.")},
     {"_become", tensor_become, METH_O,
      DOC("_become($self, other, /)", "Shows another tensor from now on; returns itself.")},
-    {"data_ptr", tensor_data_ptr, METH_NOARGS, DOC("data_ptr($self, /)", "Address of the first element.")},
-    {"element_size", tensor_element_size, METH_NOARGS,
+    {"data_ptr", FAST_KEYWORDS(tensor_data_ptr_ignoring),
+     DOC("data_ptr($self, /)", "Address of the first element.")},
+    {"element_size", FAST_KEYWORDS(tensor_element_size_ignoring),
      DOC("element_size($self, /)", "Bytes of one element.")},
     {0},
 };

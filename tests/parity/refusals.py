@@ -51,6 +51,10 @@ IN_PROGRAMS = {
     "view": lambda x: paddle.view(x, "no such"), "view_as": lambda x: paddle.view_as(x, 5), "grad": lambda x: paddle.grad(x, 7)}
 EAGER = {"grad": lambda x: paddle.incubate.autograd.grad(x, 7), "forward_grad": lambda x: paddle.incubate.autograd.forward_grad(x, "a")}
 
+WITHOUT_ARGUMENTS = ["clone", "contiguous", "data_ptr", "detach", "detach_", "element_size", "get_selected_rows", "get_strides", "get_tensor",
+                     "is_contiguous", "is_dense", "is_dist", "is_selected_rows", "is_sparse", "is_sparse_coo", "is_sparse_csr", "numpy",
+                     "retain_grads", "to_sparse_csr", "clear_gradient"]
+
 
 def outcome(call, *args):
     try:
@@ -78,6 +82,10 @@ for name, call in SHAPES.items():
     said[f"{name}({len(LONG)} dims)"] = outcome(call)
 for name, call in EAGER.items():
     said[f"eager {name}"] = outcome(call, paddle.ones([2]))
+for name in WITHOUT_ARGUMENTS:
+    said[f"surplus {name}"] = outcome(lambda: getattr(paddle.ones([2, 3]), name)(None, 7, no_such=1))
+said["surplus PyLayer"] = outcome(lambda: paddle.autograd.PyLayer(None, no_such=1))
+said["surplus to_static"] = outcome(lambda: paddle.jit.to_static(lambda x: x, no_such=1))
 paddle.enable_static()
 for name, call in IN_PROGRAMS.items():
     with paddle.static.program_guard(paddle.static.Program()):

@@ -29,6 +29,12 @@ def test_calls_that_both_refuse_end_alike(outcomes):
     assert not differ, list(differ.items())[:20]
 
 
+def test_arguments_that_paddle_does_not_look_at(outcomes):
+    surplus = [call for call in outcomes[0] if call.startswith("surplus ")]
+    assert len(surplus) == 22
+    assert {call: outcomes[1][call] for call in surplus} == {call: outcomes[0][call] for call in surplus} == dict.fromkeys(surplus, "ok")
+
+
 def test_every_kind_of_refusal_is_there(outcomes):
     kinds = collections.Counter(outcomes[0].values())
     for kind in ("RuntimeError|NotFound", "ValueError|InvalidArgument", "NotImplementedError|Unimplemented", "OSError|", "AssertionError|"):

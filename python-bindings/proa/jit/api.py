@@ -27,8 +27,6 @@ def to_static(function=None, input_spec=None, build_strategy=None, backend=None,
     >>> float(relu_or_square(paddle.full([2], 3.0)).sum())
     18.0
     """
-    if kwargs.keys() - {"enable_fallback"}:
-        raise TypeError(f"to_static: unknown arguments {sorted(kwargs.keys() - {'enable_fallback'})}")
     from ..static.compiler import BuildStrategy
     if build_strategy is not None and not isinstance(build_strategy, BuildStrategy):
         raise TypeError("to_static: build_strategy must be a paddle.static.BuildStrategy, got "

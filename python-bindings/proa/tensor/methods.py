@@ -1,4 +1,6 @@
 """Tensor methods that are no functions of the paddle namespace: dim, to, cpu, gradient, hooks, protocols, …"""
+import functools
+
 from .. import _core
 from ..autograd.hooks import register_hook
 from ..framework import selected_rows
@@ -294,6 +296,14 @@ def grad_ivar(x):
     return x.grad
 
 
+def _ignoring(method):
+    """A method without arguments that does not look at any, as Paddle's methods of C++ do not."""
+    @functools.wraps(method)
+    def call(self, *_, **__):
+        return method(self)
+    return call
+
+
 METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detach_, "data": property(_same), "grad_": property(_grad),
            "layout": property(_layout), "type": property(_type), "offset": property(_zero), **dict.fromkeys(_DISTRIBUTED, property(_nothing)),
            "logsigmoid": logsigmoid, "sums": sums, "unique_with_counts": unique_with_counts,
@@ -305,4 +315,7 @@ METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detac
            "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS, **sharing.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,
            "__dlpack_device__": _dlpack_device}
+METHODS.update((name, _ignoring(METHODS[name])) for name in (
+    "detach_", "get_selected_rows", "get_strides", "get_tensor", "is_dense", "is_dist", "is_selected_rows", "is_sparse", "is_sparse_coo",
+    "is_sparse_csr", "to_sparse_csr"))
 _core.Tensor.__reduce_ex__ = _reduce
