@@ -41,6 +41,7 @@ was not given is passed over."""
 import builtins
 import functools
 import re
+import types
 
 from . import _core
 from ._errors import lacks
@@ -350,6 +351,16 @@ def ask(rules, who, failed, **values):
 def asks(rules):
     """Decorates a function: a call that fails raises what `answer` raises, if that is anything."""
     return lambda function: _core.asked(function, rules)
+
+
+def named(namespace, but=()):
+    """Has the functions of a namespace name their results in programs after their argument `name`; `but` are left alone."""
+    for key, value in list(namespace.items()):
+        if type(value) is not types.FunctionType or key[:1] == "_" or key in but:
+            continue
+        code = value.__code__
+        if "name" in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+            namespace[key] = _core.asked(value, "")
 
 
 _core.set_answer(answer)

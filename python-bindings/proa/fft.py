@@ -1,6 +1,7 @@
 """paddle.fft: discrete Fourier transforms. Arguments are checked and arrays cut or padded here; the transforms are the
 ops fft_c2c, fft_r2c and fft_c2r."""
 from . import _core
+from ._asks import named as _named
 from ._errors import compared, need_attribute, of_dtype, of_kind
 from .framework.dims import known
 from .tensor._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name
@@ -298,3 +299,5 @@ def fftshift(x, axes=None, name=None):
 def ifftshift(x, axes=None, name=None):
     """The inverse of fftshift."""
     return _shifted("ifftshift", x, axes, 1)
+
+_named(globals())

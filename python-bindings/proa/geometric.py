@@ -1,7 +1,7 @@
 """paddle.geometric: messages along a graph's edges, segments, and neighbourhoods drawn from graphs in CSC form.
 
 Messages and segments are ops; drawing and renumbering nodes is the host's work, and works on tensors with data."""
-from ._asks import asks
+from ._asks import asks, named as _named
 from . import _core
 from ._errors import of_dtype, of_kind
 from .tensor._tools import Tensor
@@ -238,3 +238,5 @@ def khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, retur
     column = (_tensor(v, row).reshape([-1, 1]) for v in (src, dst))
     out = (*column, _tensor(known, row), _tensor(start, row))
     return (*out, _tensor(np.concatenate(numbers), sorted_eids)) if return_eids else out
+
+_named(globals())

@@ -2,7 +2,7 @@
 import operator
 
 from . import _core
-from ._asks import asks
+from ._asks import asks, named as _named
 from .framework.dims import differ, known
 from .tensor._tools import COMPLEX, dtype_name
 
@@ -115,3 +115,5 @@ def istft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, 
                          "take a smaller hop_length or another window")
     out = out / envelope
     return _core.squeeze(out, [0]) if ndim == 2 else out
+
+_named(globals())

@@ -1,8 +1,10 @@
-/* Python functions whose failed calls raise by rules of proa/_asks.py. A call that succeeds pays one C call.
- * Uses ext.h and core/error.h. */
+/* Python functions whose failed calls raise by rules of proa/_asks.py, and whose argument `name` names their
+ * results in programs. A call that succeeds pays one C call. Uses ext.h and core/error.h. */
 #include "ext.h"
 
 #include "core/error.h"
+
+#include <proa/program.h>
 
 #include <stddef.h>
 
@@ -46,6 +48,7 @@ void py_answer(PyObject *rules, PyObject *name, PyObject *given, const py_error 
 typedef struct py_asked {
     PyFunctionObject function;
     PyObject *original, *rules; /* owned */
+    Py_ssize_t name_at;         /* the position of the parameter `name`, or −1 */
 } py_asked;
 
 static bool is_exception(void)
@@ -77,11 +80,35 @@ static PyObject *arguments_by_name(const py_asked *self, PyObject *const *values
     return given;
 }
 
+/* Borrowed: the argument `name` of a call with n positional arguments, or NULL. */
+static PyObject *name_given(const py_asked *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
+{
+    if (self->name_at < n) return values[self->name_at];
+    for (Py_ssize_t k = 0; keywords && k < PyTuple_GET_SIZE(keywords); k++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, k), "name") == 0)
+            return values[n + k];
+    return NULL;
+}
+
+static PyObject *named(const py_asked *self, PyObject *result, PyObject *const *values, Py_ssize_t n,
+                       PyObject *keywords)
+{
+    PyObject *name = name_given(self, values, n, keywords);
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    Py_ssize_t all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    const char *who = PyUnicode_AsUTF8(self->function.func_name);
+    if (!text || !who || py_name_objects(who, result, values, all, text) == PROA_OK) return result;
+    Py_DECREF(result);
+    return py_raise();
+}
+
 static PyObject *asked_call(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
 {
     py_asked *self = (py_asked *)callable;
     PyObject *result = PyObject_Vectorcall(self->original, values, flagged, keywords);
-    if (result || !is_exception()) return result;
+    if (result && self->name_at >= 0 && proa_program_current())
+        return named(self, result, values, PyVectorcall_NARGS(flagged), keywords);
+    if (result || !PyUnicode_GET_LENGTH(self->rules) || !is_exception()) return result;
     py_error error = py_fetch();
     PyObject *given = arguments_by_name(self, values, PyVectorcall_NARGS(flagged), keywords);
     if (given) py_answer(self->rules, self->function.func_name, given, &error);
@@ -132,6 +159,19 @@ static PyTypeObject asked_type = {
     .tp_methods = asked_methods,
 };
 
+/* The position of the parameter `name`; beyond all others if it is given by name only; −1 without it. */
+static Py_ssize_t find_name(PyObject *code)
+{
+    const PyCodeObject *c = (PyCodeObject *)code;
+    PyObject *names = PyCode_GetVarnames((PyCodeObject *)code);
+    Py_ssize_t at = -1;
+    for (Py_ssize_t i = 0; names && i < c->co_argcount + c->co_kwonlyargcount; i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "name") == 0)
+            at = i < c->co_argcount ? i : PY_SSIZE_T_MAX;
+    Py_XDECREF(names);
+    return at;
+}
+
 /* asked(function, rules) → a function whose failed calls ask the rules. */
 static PyObject *asked(PyObject *module, PyObject *args)
 {
@@ -156,6 +196,7 @@ static PyObject *asked(PyObject *module, PyObject *args)
     to->vectorcall = asked_call;
     self->original = Py_NewRef(original);
     self->rules = Py_NewRef(rules);
+    self->name_at = find_name(from->func_code);
     PyObject_GC_Track((PyObject *)self);
     return (PyObject *)self;
 }

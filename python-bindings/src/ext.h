@@ -171,6 +171,12 @@ typedef struct py_error {
     PyObject *type, *value, *trace;
 } py_error;
 
+/* Names the results of a call in the program that is built after the call's argument `name` (names.c): those
+ * of an op, or of a Python function `who`, in tuples and lists, too, but none of the n arguments `given`. */
+proa_status py_name_results(const proa_op *op, const void *args, const char *name);
+proa_status py_name_objects(const char *who, PyObject *result, PyObject *const *given, Py_ssize_t n,
+                            const char *name);
+
 /* The current exception, which is then none; py_drop or py_restore_unless_raised takes its references. */
 py_error py_fetch(void);
 void py_drop(py_error error);

@@ -317,36 +317,6 @@ static PyObject *results(const py_op *self, const void *args)
     return tuple;
 }
 
-/* ---- names ----------------------------------------------------------------------------- */
-
-/* Names a result of a call in a program after the call's `name`, as Paddle does: "name.tmp_0", but a sum and
- * the like "name". A result of a branch or loop's body keeps its own. */
-static proa_status name_result(const proa_op *op, proa_tensor *t, const char *name)
-{
-    proa_program *p = proa_program_current();
-    const char *own = proa_is_symbolic(t) ? proa_program_name_of(p, t) : NULL;
-    char text[256];
-    bool whole = op->n_wires && !strncmp(op->wires[0].type, "elementwise_", 12);
-    if (!own || proa__absent(t) || strlen(name) > sizeof text - 32 || !proa_program_find(p, own))
-        return PROA_OK;
-    snprintf(text, sizeof text, whole ? "%s" : "%s.tmp_0", name);
-    for (int n = 0; proa_program_find(p, text); n++) snprintf(text, sizeof text, "%s.tmp_%d", name, n);
-    proa_status status = proa_program_rename(p, own, text);
-    return status == PROA_OK ? proa_program_follow(p, t, text) : status;
-}
-
-static proa_status name_results(const proa_op *op, const void *args, const char *name)
-{
-    for (int i = op->n_in + op->n_attr; i < op->n_fields; i++) {
-        const proa_field *f = &op->fields[i];
-        if (f->flags & PROA_FIELD_MUTATED || f->alias >= 0) continue;
-        const proa_tensors all = proa__field_all(f, args);
-        for (int64_t k = 0; k < all.count; k++)
-            if (all.at[k]) PROA_TRY(name_result(op, all.at[k], name));
-    }
-    return PROA_OK;
-}
-
 /* ---- the call -------------------------------------------------------------------------- */
 
 /* True if an op without inputs makes a tensor too small for releasing the GIL, by its shape attribute. */
@@ -424,7 +394,7 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     if (self->entry->n_checks && !numbers_pass(self, args)) return refuse_as_asked(self, values, n, keywords);
     if (self->entry->in_place) alias_outputs(op, args);
     if (run(op, args) != PROA_OK) return py_raise(), refuse_as_asked(self, values, n, keywords);
-    if (arena.name && !self->entry->in_place && name_results(op, args, arena.name) != PROA_OK)
+    if (arena.name && !self->entry->in_place && py_name_results(op, args, arena.name) != PROA_OK)
         return py_raise();
     if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
     return results(self, args);

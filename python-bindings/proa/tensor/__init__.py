@@ -1,5 +1,6 @@
 """paddle.tensor: the functions of the paddle namespace that work on tensors, and the Tensor methods made of them."""
 from .. import _core
+from .._asks import named as _named
 
 globals().update(_core.api("paddle"))
 
@@ -45,6 +46,7 @@ unstack vander var view view_as vsplit where where_ zero_
 for _module in (array, creation, attribute, logic, manipulation, math, linalg, stat, search, random, _einsum, to_string):
     for _name in _module.__all__:
         globals()[_name] = getattr(_module, _name)
+_named(globals())
 for _name in _METHODS:
     if _name in globals():
         setattr(_core.Tensor, _name, globals()[_name])

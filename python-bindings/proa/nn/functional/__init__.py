@@ -3,6 +3,7 @@
 Functions that are exactly one op come from the op table; the modules here hold those that do more.
 """
 from ... import _core
+from ..._asks import named as _named
 
 globals().update(_core.api("paddle.nn.functional"))
 
@@ -30,3 +31,5 @@ from .pooling import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_poo
                       avg_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d)
 from .sparse_attention import sparse_attention
 from .transducer import rnnt_loss
+
+_named(globals())
