@@ -21,6 +21,14 @@ static inline __attribute__((unused)) bool nontemporal_pays(int64_t bytes, int64
     return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
 }
 
+/* nontemporal_pays for an op that reads and writes `all` bytes. While they fit the third-level cache (four
+ * times the limit), ordinary stores are faster, and whatever reads the output next finds it there. */
+static inline __attribute__((unused)) bool nontemporal_pays_elementwise(int64_t bytes, int64_t all)
+{
+    int64_t least = proa__nontemporal_bytes();
+    return bytes >= least && all / 4 >= least;
+}
+
 /* proa__copy_nontemporal for kernels; whole cache lines at aligned addresses are faster. */
 static inline __attribute__((unused)) void nontemporal_copy(void *to, const void *from, int64_t bytes)
 {

@@ -2,8 +2,7 @@
  * that is not contiguous in the loop's dtype passes through a buffer that fits the cache. May use core and
  * kernels only. */
 #include "kernels/iterator.h"
-
-#include "core/copy.h"
+#include "kernels/nontemporal.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -27,9 +26,8 @@ typedef struct map_plan {
     proa_range_fn range;
 } map_plan;
 
-/* STREAM_CHUNK: bytes per chunk of outputs that are written with non-temporal stores, because they have
- * FLAGS_nontemporal_bytes or more; short alternating reads and writes keep memory busy (with 4 KiB chunks a
- * third of the bandwidth is lost). */
+/* STREAM_CHUNK: bytes per chunk of outputs that are written with non-temporal stores; short alternating reads
+ * and writes keep memory busy (with 4 KiB chunks a third of the bandwidth is lost). */
 enum { STREAM_CHUNK = 2048, GRAIN_BYTES = 1 << 17 };
 /* Threads divide the elements in multiples of 64, whole vectors: only the tensor's end is computed by the
  * scalar remainder of an inner loop, which may round differently, so results do not depend on the thread
@@ -230,17 +228,18 @@ proa_status proa__map_run(const proa_map *map)
     map_plan p; /* plan_operand fills what is used of the operands */
     p.map = map;
     p.all_direct = true;
-    int64_t widest = 1, bytes = 0;
+    int64_t widest = 1, bytes = 0, all = 0; /* bytes: of an element of each operand; all: of the call */
     for (int k = 0; k < map->n; k++) {
         plan_operand(&p, k);
         const operand *o = &p.operand[k];
         if (o->size > widest) widest = o->size;
         if (o->as_size > widest) widest = o->as_size;
         bytes += o->size;
+        all += map->tensor[k]->numel * o->size;
     }
     bool in_place = false;
     for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
-    p.stream = !in_place && numel * p.operand[0].size >= proa__nontemporal_bytes();
+    p.stream = !in_place && nontemporal_pays_elementwise(numel * p.operand[0].size, all);
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
     int64_t grain = GRAIN_BYTES / bytes;
     if (map->grain && map->grain < grain) grain = map->grain;
