@@ -23,6 +23,7 @@ names another exception, or a category of Paddle's:
     n[]>0,-1         each entry is so large, or −1     ValueError
     x.dtype=i4,i8    is of one of the dtypes           TypeError
     n[i]             is no tensor, or one of ints      OSError, in eager calls
+    x[].dtype        each entry has the attribute      AttributeError
     n[]<=6           has so few entries                ValueError
     dtype^           names a dtype as NumPy reads it   ValueError, TypeError
     x~f4,i8          the same, of a variable of the program that is built
@@ -48,7 +49,7 @@ from ._errors import lacks
 
 DTYPES = {"b": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "f2": "float16",
           "bf": "bfloat16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}
-TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "str": str, "bytes": bytes, "bool": bool, "list": list,
+TYPES = {"Tensor": _core.Tensor, "int": int, "float": float, "complex": complex, "str": str, "bytes": bytes, "bool": bool, "list": list,
          "tuple": tuple, "dict": dict, "None": type(None), "number": (int, float)}
 _UNPROMOTED = {("complex64", "int8"), ("complex128", "int8"), ("complex64", "float64"), ("complex128", "complex64"),
                ("complex64", "complex128")}  # pairs of a complex dtype that PHI does not promote
@@ -58,6 +59,10 @@ CATEGORIES = {category: getattr(builtins, name) for category, name in _core.erro
 
 def _attribute(who, values, name, attribute):
     return lacks(who, attribute, name, values[name], "a str" if hasattr(str, attribute) else "a Tensor")
+
+
+def _attributes(who, values, name, attribute):
+    return next((lacks(who, attribute, f"an entry of {name}", v) for v in values[name] if not hasattr(v, attribute)), None)
 
 
 def _not_kind(who, values, name, kind):
@@ -285,7 +290,7 @@ _WORDS = [
     (r"(\w+)&([\w,]+)", _plain, TypeError), (r"(\w+):-(\w+)", _not_kind, TypeError),
     (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)#=(\w+)", _ranks, ValueError),
     (r"(\w+)\[(-?\d+)\](=|\|)(\w+)\[(-?\d+)\]", _extent, ValueError),
-    (r"(\w+)\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
+    (r"(\w+)\[\]\.(\w+)", _attributes, AttributeError), (r"(\w+)\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
     (r"(\w+)\[\](>=|>)(-?\d+)(?:,(-?\d+))?", _each, ValueError), (r"(\w+)>=-([a-z]\w*)", _from_end, AssertionError),
     (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),

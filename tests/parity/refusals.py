@@ -45,12 +45,22 @@ SHAPES = {"reshape": lambda: paddle.reshape(paddle.ones([1]), LONG), "ones": lam
           "Bernoulli": lambda: paddle.distribution.Bernoulli(0.5).sample(LONG),
           "Cauchy": lambda: paddle.distribution.Cauchy(0.0, 1.0).sample(LONG)}
 IN_PROGRAMS = {
+    "moveaxis": lambda x: paddle.moveaxis(x, x, [0, 1]), "destination": lambda x: paddle.moveaxis(x, [0, 1], x),
+    "set_rng_state": lambda x: paddle.set_rng_state(x), "stack": lambda x: paddle.stack([1, 2]), "text": lambda x: paddle.stack("a"),
+    "meshgrid": lambda x: paddle.meshgrid(x, None), "linear": lambda x: F.linear(1.5, x), "arange": lambda x: paddle.arange(end=1 + 2j),
+    "reverse bools": lambda x: paddle.static.nn.sequence_reverse(x > 0),
     "as_strided": lambda x: paddle.as_strided(x, [2, 2], [1]), "cauchy_": lambda x: paddle.cauchy_(x, loc="a"),
     "geometric_": lambda x: paddle.geometric_(x, {}), "normal_": lambda x: paddle.normal_(x, mean=[]), "tolist": lambda x: paddle.tolist(x),
     "list": lambda x: paddle.tolist([x]), "unfold": lambda x: paddle.unfold(x, 9, 2, 1), "size": lambda x: paddle.unfold(x, 0, -2, 1),
     "view": lambda x: paddle.view(x, "no such"), "view_as": lambda x: paddle.view_as(x, 5), "grad": lambda x: paddle.grad(x, 7)}
 EAGER = {"grad": lambda x: paddle.incubate.autograd.grad(x, 7), "forward_grad": lambda x: paddle.incubate.autograd.forward_grad(x, "a")}
 
+ONES_IN_PLACE = ["abs_", "acos_", "atan_", "cos_", "erf_", "expm1_", "log10_", "log1p_", "log2_", "neg_", "sin_", "tan_", "trunc_"]
+OF_ANYTHING = {"neg_ of a bool": lambda: paddle.neg_(True), "neg_ of a text": lambda: paddle.neg_("a"),
+               "einsum of bytes": lambda: paddle.einsum(b"i"), "view of None": lambda: paddle.view(None, paddle.ones([2])),
+               "view as a dict": lambda: paddle.view(paddle.ones([2]), {}), "arange to a complex": lambda: paddle.arange(end=1 + 2j),
+               "is_same_shape of None": lambda: paddle.ones([2]).is_same_shape(None, 7),
+               "reconstruct_from_ of None": lambda: paddle.ones([2]).reconstruct_from_(None, 7)}
 WITHOUT_ARGUMENTS = ["clone", "contiguous", "data_ptr", "detach", "detach_", "element_size", "get_selected_rows", "get_strides", "get_tensor",
                      "is_contiguous", "is_dense", "is_dist", "is_selected_rows", "is_sparse", "is_sparse_coo", "is_sparse_csr", "numpy",
                      "retain_grads", "to_sparse_csr", "clear_gradient"]
@@ -82,6 +92,10 @@ for name, call in SHAPES.items():
     said[f"{name}({len(LONG)} dims)"] = outcome(call)
 for name, call in EAGER.items():
     said[f"eager {name}"] = outcome(call, paddle.ones([2]))
+for name, dtype in itertools.product(ONES_IN_PLACE, ["int32", "int64", "float32", "complex64"]):
+    said[f"in place {name}({dtype})"] = outcome(getattr(paddle, name), tensor([2], dtype))
+for name, call in OF_ANYTHING.items():
+    said[f"of {name}"] = outcome(call)
 for name in WITHOUT_ARGUMENTS:
     said[f"surplus {name}"] = outcome(lambda: getattr(paddle.ones([2, 3]), name)(None, 7, no_such=1))
 said["surplus PyLayer"] = outcome(lambda: paddle.autograd.PyLayer(None, no_such=1))

@@ -284,6 +284,11 @@ def test_constructor_refuses(args, given, kind, lead):
     (lambda x: paddle.triu(x, None), TypeError, "triu: argument diagonal"),
     (lambda x: paddle.to_tensor(None), RuntimeError, "to_tensor: expected numbers"),
     (lambda x: paddle.cumprod(x), TypeError, "cumprod: argument dim is missing"),
+    # what Paddle's run refuses
+    (lambda x: paddle.erf(x.astype("int64")), NotImplementedError, "(Unimplemented) erf: x is int64, of which Paddle's CPU has no"),
+    (lambda x: F.sequence_mask(x.astype("uint8")), NotImplementedError, "(Unimplemented) sequence_mask: x is uint8"),
+    (lambda x: paddle.static.nn.sequence_reverse(x), RuntimeError, "(NotFound) sequence_reverse: x carries no sequences"),
+    (lambda x: paddle.view_as(x, 5), AssertionError, "view_as: Paddle has it in eager calls alone, and in a program this call fails: "),
 ])
 def test_what_programs_refuse(call, kind, lead):
     paddle.enable_static()

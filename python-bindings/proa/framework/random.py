@@ -78,6 +78,8 @@ def get_rng_state(device=None):
 def set_rng_state(state_list, device=None):
     """Sets what get_rng_state returned."""
     _checked(device)
+    if getattr(state_list, "is_symbolic", False):
+        raise TypeError("set_rng_state: state_list must be a list of states, got a variable of the program")
     if len(state_list) != 1:
         raise ValueError(f"set_rng_state: state_list must hold 1 state for the CPU, got {len(state_list)}")
     default_generator.set_state(state_list[0])

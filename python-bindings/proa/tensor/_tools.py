@@ -115,8 +115,9 @@ _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 COMPARED = "eager:x.shape eager:y.shape eager:x<-y"  # what Paddle's functions of two tensors ask first in place
 
 
-def twin(fn, name, rules=None):
-    """fn's in-place form: its first argument takes the result. rules: what else failed calls ask (_asks.py)."""
+def twin(fn, name, rules=None, of_one=False):
+    """fn's in-place form: its first argument takes the result. rules: what else failed calls ask (_asks.py). of_one: a function of one
+    tensor, whose result keeps the dtype or is bool."""
     if isinstance(fn, type(_core.relu)):  # an op: as the user calls it
         fn = _PUBLIC.get(name[:-1], fn)
 
@@ -135,6 +136,9 @@ def twin(fn, name, rules=None):
             result = fn(x, *args[1:], **kwargs) if args else fn(**{**kwargs, key: x})
         else:
             result = fn(*args, **kwargs)
+        if of_one and result.dtype not in (x.dtype, _core.bool) and not _core.is_capturing():
+            raise ValueError(f"(InvalidArgument) {name}: x is {x.dtype}, and the result {result.dtype}; in place the two must be equal, "
+                             f"use {name[:-1]}")
         return overwrite(args[0] if args else kwargs[key], result, name, keeps_shape and not _core.is_capturing())
 
     def ask_and_write(*args, **kwargs):

@@ -45,6 +45,7 @@ def _is_integer(value):
     return isinstance(value, int) or (is_number(value) and hasattr(value, "__index__"))
 
 
+@asks("start:-complex end:-complex step:-complex")
 def arange(start=0, end=None, step=1, dtype=None, name=None):
     """Values from start up to, not including, end; int64 if all three are integers, else the default dtype.
 
@@ -105,7 +106,11 @@ def meshgrid(*args, **kwargs):
         raise TypeError(f"meshgrid: unexpected keyword arguments {sorted(kwargs)}")
     if len(args) == 1 and isinstance(args[0], (list, tuple)):
         args = args[0]
-    return list(_core.meshgrid(list(args)))
+    try:
+        return list(_core.meshgrid(list(args)))
+    except Exception as error:
+        ask("static:args[].dtype", "meshgrid", error, args=args)
+        raise
 
 
 @asks("static:x:Tensor static:offset:int x~f2,f4,f8,i4,i8")

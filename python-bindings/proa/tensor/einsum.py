@@ -111,6 +111,7 @@ def einsum(equation, *operands):
         operands = operands[0]
     if not isinstance(equation, str):
         need_attribute("einsum", "replace", "a string", equation=equation)
+        raise TypeError(f"einsum: equation must be a str, got {type(equation).__name__}")
     if not operands:
         raise AssertionError("einsum: needs at least one operand")
     labels, out = _parse(equation, operands)

@@ -226,6 +226,9 @@ def moveaxis(x, source, destination, name=None):
     >>> paddle.moveaxis(paddle.ones([2, 3, 4]), 0, -1).shape
     [3, 4, 2]
     """
+    for axes, what in ((source, "source"), (destination, "destination")):
+        if isinstance(axes, Tensor) and axes.is_symbolic:
+            raise TypeError(f"moveaxis: {what} must be ints, got a variable of the program, of which the run alone knows the values")
     src = [source] if isinstance(source, int) else list(source)
     dst = [destination] if isinstance(destination, int) else list(destination)
     ndim = len(x.shape)
@@ -289,6 +292,8 @@ def view(x, shape_or_dtype, name=None):
     """x's memory under another shape, or read as another dtype."""
     if isinstance(shape_or_dtype, (list, tuple)):
         return _core.reshape(x, shape_or_dtype)
+    if not isinstance(x, Tensor):
+        _core.as_dtype(shape_or_dtype)  # which Paddle reads first
     return _core.view_dtype(x, shape_or_dtype)
 
 

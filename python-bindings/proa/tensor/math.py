@@ -471,7 +471,8 @@ for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cum
         globals()[_name] = getattr(_core, _op + "_")
     elif hasattr(_core, _op):
         globals()[_name] = twin(getattr(_core, _op), _name,
-                                COMPARED if _op.startswith(_OF_TWO) and _op != "logical_not" else None)
+                                *((COMPARED,) if _op.startswith(_OF_TWO) and _op != "logical_not" else
+                                  ("eager:x.scale_" if _op == "neg" else None, True)))
     else:
         continue
     __all__.append(_name)

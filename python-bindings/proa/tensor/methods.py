@@ -97,8 +97,14 @@ def cuda(self, device_id=None, blocking=True):
     return _core.to_device(self, f"gpu:{device_id}")
 
 
-def reconstruct_from_(self, other):
+def _need_tensor(who, value):
+    if not hasattr(value, "stop_gradient"):
+        raise ValueError(f"(InvalidArgument) {who}: expected a Tensor, got {type(value).__name__}")
+
+
+def reconstruct_from_(self, other, *_, **__):
     """Makes this tensor the other one: its memory, its history."""
+    _need_tensor("reconstruct_from_", other)
     self._become(other)
 
 
@@ -161,8 +167,9 @@ def to_sparse_csr(self):
     return dense_to_csr(self)
 
 
-def is_same_shape(self, y):
+def is_same_shape(self, y, *_, **__):
     """Whether y, sparse or dense, has the same shape."""
+    _need_tensor("is_same_shape", y)
     return list(self.shape) == list(y.shape)
 
 

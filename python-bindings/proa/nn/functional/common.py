@@ -273,7 +273,7 @@ def linear(x, weight, bias=None, name=None):
             return _core.linear(x, weight, bias)
         out = _core.matmul(x, weight)
     except Exception as error:
-        ask("x,weight>>i4,i8,f4,f8,c8,c16", "linear", error, x=x, weight=weight)
+        ask("static:x.dtype x,weight>>i4,i8,f4,f8,c8,c16", "linear", error, x=x, weight=weight)
         raise
     return out if bias is None else _core.add(out, bias)
 

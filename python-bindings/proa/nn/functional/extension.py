@@ -4,7 +4,7 @@ from ..._asks import asks
 from ..._errors import of_kind
 
 
-@asks("eager:x:Tensor!InvalidArgument static:x:Tensor eager:maxlen:int,Tensor,None!InvalidArgument")
+@asks("eager:x:Tensor!InvalidArgument static:x:Tensor eager:maxlen:int,Tensor,None!InvalidArgument static:x>>i4,i8,f4,f8")
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     """For each length in x a row of maxlen (default: the longest) values: 1 below the length, else 0.
 

@@ -161,4 +161,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
 
 def sequence_reverse(x, name=None):
     """Each sequence backwards."""
+    if not _core.variable_lod(_variable(x, "sequence_reverse", "x")):
+        raise RuntimeError("(NotFound) sequence_reverse: x carries no sequences: it must come, through operators that keep rows, from "
+                           "static.data(..., lod_level=1) or from another sequence operator")
     return _core.sequence_reverse(x, offsets_of(x, "sequence_reverse", "x"))
