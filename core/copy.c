@@ -420,6 +420,7 @@ proa_status proa__copy(proa_tensor *dst, const proa_tensor *src)
     p.nontemporal = src->numel * (int64_t)p.item >= proa__nontemporal_bytes();
     if (!((dst->flags | src->flags) & PROA_T_STRIDED)) {
         p.shape[0] = src->numel * (int64_t)p.item;
+        p.nontemporal = proa__nontemporal_pays(p.shape[0], 2 * p.shape[0]);
         copy_lines(&p);
         return PROA_OK;
     }

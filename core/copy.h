@@ -14,12 +14,19 @@
 proa_status proa__copy(proa_tensor *dst, const proa_tensor *src);
 /* Fills c with the copy of src to dst, for a device: shape and byte strides, with contiguous dims merged. */
 void proa__copy_describe(proa_strided_copy *c, const proa_tensor *dst, const proa_tensor *src);
-/* Size in bytes from which outputs are written by non-temporal stores, since caches would evict them before
- * they are read again (FLAGS_nontemporal_bytes, or from the size of the processor's shared cache). */
+/* Size in bytes from which outputs may be written by non-temporal stores, since caches would evict them
+ * before they are read again (FLAGS_nontemporal_bytes, or a quarter of the processor's shared cache). */
 extern atomic_llong proa__nontemporal_from;
 static inline int64_t proa__nontemporal_bytes(void)
 {
     return atomic_load_explicit(&proa__nontemporal_from, memory_order_relaxed);
+}
+/* True if they pay off for an output of `bytes` in an op that reads and writes `all` bytes: while all of
+ * these fit the shared cache, ordinary stores are faster, and what reads the output next finds it there. */
+static inline bool proa__nontemporal_pays(int64_t bytes, int64_t all)
+{
+    int64_t least = proa__nontemporal_bytes();
+    return bytes >= least && all / 4 >= least;
 }
 /* memcpy by non-temporal stores of whole cache lines; proa__copy_nontemporal_end must follow before another
  * thread reads. */

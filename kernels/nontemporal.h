@@ -15,18 +15,11 @@
  * busy. */
 enum { NONTEMPORAL_TILE = 512 };
 
-/* True if non-temporal stores pay off for an output of `bytes` bytes in rows of `row_bytes`. */
+/* True if non-temporal stores pay off for an output of `bytes` bytes in rows of `row_bytes`, made of as large
+ * an input. */
 static inline __attribute__((unused)) bool nontemporal_pays(int64_t bytes, int64_t row_bytes)
 {
-    return bytes >= proa__nontemporal_bytes() && row_bytes >= 256;
-}
-
-/* nontemporal_pays for an op that reads and writes `all` bytes. While they fit the third-level cache (four
- * times the limit), ordinary stores are faster, and whatever reads the output next finds it there. */
-static inline __attribute__((unused)) bool nontemporal_pays_elementwise(int64_t bytes, int64_t all)
-{
-    int64_t least = proa__nontemporal_bytes();
-    return bytes >= least && all / 4 >= least;
+    return proa__nontemporal_pays(bytes, 2 * bytes) && row_bytes >= 256;
 }
 
 /* proa__copy_nontemporal for kernels; whole cache lines at aligned addresses are faster. */

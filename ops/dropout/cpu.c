@@ -138,7 +138,7 @@ static int64_t by_lanes(drop_work *d, int64_t n, bool draws)
 {
     if (d->dtype != PROA_F32 || !d->mask || d->threshold > 0xffffu || !on_line(d->y) || !on_line(d->mask))
         return 0;
-    d->nontemporal = n * 4 >= proa__nontemporal_bytes() && d->y != d->x;
+    d->nontemporal = proa__nontemporal_pays(n * 4, n * 9) && d->y != d->x; /* the mask, too */
     proa__parallel(n / 64, rows_grain(ROWS_COSTLY * 64), draws ? draw_lanes : apply_lanes, d);
     return n / 64 * 64;
 }

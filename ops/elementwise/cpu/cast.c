@@ -197,7 +197,7 @@ PROA_KERNEL(cast_cpu, cast)
         int64_t bytes = a->out->numel * (int64_t)proa_dtype_size(to);
         int64_t all = bytes + a->x->numel * (int64_t)proa_dtype_size(from);
         flat_cast c = {a->out->data, a->x->data, to, from,
-                       nontemporal_pays_elementwise(bytes, all) && a->out->data != a->x->data};
+                       proa__nontemporal_pays(bytes, all) && a->out->data != a->x->data};
         if (a->out->numel > 0) proa__parallel(a->out->numel, PROA_GRAIN, flat_range, &c);
         return PROA_OK;
     }

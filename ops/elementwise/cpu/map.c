@@ -2,7 +2,8 @@
  * that is not contiguous in the loop's dtype passes through a buffer that fits the cache. May use core and
  * kernels only. */
 #include "kernels/iterator.h"
-#include "kernels/nontemporal.h"
+
+#include "core/copy.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -239,7 +240,7 @@ proa_status proa__map_run(const proa_map *map)
     }
     bool in_place = false;
     for (int k = 1; k < map->n; k++) in_place |= map->tensor[k]->data == out->data;
-    p.stream = !in_place && nontemporal_pays_elementwise(numel * p.operand[0].size, all);
+    p.stream = !in_place && proa__nontemporal_pays(numel * p.operand[0].size, all);
     p.chunk = (p.stream ? STREAM_CHUNK : PROA_STAGE_BYTES) / widest;
     int64_t grain = GRAIN_BYTES / bytes;
     if (map->grain && map->grain < grain) grain = map->grain;
