@@ -152,16 +152,29 @@ PROA_KERNEL(exponential_cpu, exponential)
 
 /* ---- integers, permutations, coins ---- */
 
+/* The numbers of 2 * BLOCKS blocks, two a block. */
+static void integers_of(const random_job *j, uint32_t (*word)[2 * BLOCKS], int64_t *out)
+{
+    uint64_t low = (uint64_t)j->low, span = j->span;
+    for (int i = 0; i < 2 * BLOCKS; i++)
+        for (int half = 0; half < 2; half++) {
+            uint64_t bits = (uint64_t)word[2 * half][i] << 32 | word[2 * half + 1][i];
+            out[2 * i + half] = (int64_t)(low + random_below(bits, span));
+        }
+}
+
 static void integer_steps(int64_t begin, int64_t end, void *context)
 {
     const random_job *j = context;
     proa_dtype d = (proa_dtype)j->out->dtype;
-    int64_t item = (int64_t)proa_dtype_size(d), v[STEP];
+    int64_t item = (int64_t)proa_dtype_size(d);
+    _Alignas(64) int64_t v[STEP];
+    _Alignas(64) uint32_t word[4][2 * BLOCKS];
+    uint32_t *const words[4] = {word[0], word[1], word[2], word[3]};
     for (int64_t s = begin; s < end; s++) {
         int64_t first = s * STEP, n = j->out->numel - first < STEP ? j->out->numel - first : STEP;
-        for (int64_t i = 0; i < n; i++)
-            v[i] = (int64_t)((uint64_t)j->low +
-                             random_below(random_bits64(j->with, (uint64_t)(first + i)), j->span));
+        philox_lanes(j->with.at, (uint64_t)first / 2, 2 * BLOCKS, words);
+        integers_of(j, word, v);
         proa__convert(d, j->out->data + first * item, PROA_I64, v, n);
     }
 }
