@@ -27,7 +27,15 @@ PROA_FORMULA T F(softplus)(T x, T beta, T threshold)
     T z = x * beta, soft = ((z > 0 ? z : 0) + F(m_log1p_unit)(F(m_exp)(-F(m_abs)(z)))) / beta;
     return z > threshold || x != x ? x : soft;
 }
-PROA_FORMULA T F(mish)(T x, T threshold) { return x * F(m_tanh)(F(softplus)(x, 1, threshold)); }
+/* e^x for tanh(softplus(x)) = n (n + 2) / (n (n + 2) + 2), which is 1 from x = 20 on. */
+PROA_FORMULA T F(mish_exp)(T x) { return F(m_exp)(x > 20 ? (T)20 : x); }
+/* tanh of softplus, which is x itself above the threshold. */
+PROA_FORMULA T F(mish_tanh)(T x, T n, T threshold)
+{
+    T w = n * (n + 2);
+    return x > threshold ? 1 - 2 / (n * n + 1) : w / (w + 2);
+}
+PROA_FORMULA T F(mish)(T x, T threshold) { return x * F(mish_tanh)(x, F(mish_exp)(x), threshold); }
 PROA_FORMULA T F(softsign)(T x) { return x / (1 + F(m_abs)(x)); }
 PROA_FORMULA T F(clamp_between)(T x, T low, T high)
 {

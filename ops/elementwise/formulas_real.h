@@ -116,12 +116,14 @@ PROA_FORMULA T F(softplus_grad)(T x, T g, T beta, T threshold)
     T z = x * beta;
     return z > threshold ? g : g * F(sigmoid)(z);
 }
-/* mish = x t with t = tanh(softplus(x)): t + x (1 − t²) σ(x) */
+/* mish = x t with t = tanh(softplus(x)): t + x (1 − t²) σ(x); with n = e^x, (1 − t²) σ is
+ * 4 n (n + 1) / (n (n + 2) + 2)². */
 PROA_FORMULA T F(mish_grad)(T x, T g, T threshold)
 {
     x = F(saturated)(x);
-    T t = F(m_tanh)(F(softplus)(x, 1, threshold));
-    return g * (t + x * (1 - t * t) * F(sigmoid)(x));
+    T n = F(mish_exp)(x), t = F(mish_tanh)(x, n, threshold), w = 2 / (n * (n + 2) + 2);
+    T soft = n * (n + 1) * w * w, line = (1 - t * t) * n / (1 + n);
+    return g * (t + x * (x > threshold ? line : soft));
 }
 PROA_FORMULA T F(sigmoid_grad)(T out, T g) { return g * out * (1 - out); }
 PROA_FORMULA T F(tanh_grad)(T out, T g) { return g * (1 - out * out); }
