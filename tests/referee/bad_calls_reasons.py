@@ -31,7 +31,7 @@ KEPT = {("set_global_initializer", "weight_init"), ("set_global_initializer", "b
 # (function, argument) of calls with two mistakes, of which each finds another first.
 TWO_MISTAKES = {("affine_grid", "theta"), ("ctc_loss", "reduction"), ("margin_cross_entropy", "group"),
                 ("softmax_with_cross_entropy", "logits"), ("cholesky", "upper"), ("sparse_coo_tensor", "place"),
-                ("sparse_csr_tensor", "place"), ("sequence_concat", "input"), ("eval_batch", "inputs"), ("Conv3D.forward", "x"),
+                ("sparse_csr_tensor", "place"), ("sequence_concat", "input"), ("eval_batch", "inputs"),
                 ("Pad2D.forward", "x")}
 # (function, argument) of what Proa checks itself, and Paddle hands to an operator or to NumPy, which refuses it.
 HANDED_ON = {("label_smooth", "prior_dist"), ("sparse.sum", "dtype"), ("BeamSearchDecoder.initialize", "initial_cell_states"),
@@ -101,8 +101,6 @@ RULES = [
      lambda r: r.takes and ("The kernel with key" in r.text or
                             r.mistake == "dtype" and "There are no kernels which are registered" in r.text or
                             r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
-    ("Paddle looks for the kernel of one operand's dtype, which its CPU lacks; Proa has it and refuses the pair of dtypes",
-     lambda r: r.both and "The kernel with key" in r.text and MIXED.search(r.own)),
     ("Paddle looks for the kernel of a dtype first, which its CPU lacks; Proa has it, and refuses the shape",
      lambda r: r.both and re.search(r"The kernel with key .*\b(float16|bfloat16|complex64|complex128)\)", r.text) and
      re.search(r"\b(bmm|mv|increment): \w+ must have (\d dims|one element)", r.own)),
@@ -129,14 +127,10 @@ RULES = [
      lambda r: re.search(r"has not been registered|module 'paddle\.base\.libpaddle[\w.]*' has no attribute|"
                          r"The kernel `\w+` is not registered|no kernels which are registered|only supports GPU now|"
                          r"is unimplemented in CPU", r.text)),
-    ("Paddle refuses the function in programs; Proa has it there, and refuses the argument or takes the call",
+    ("Paddle refuses the function in programs; Proa has it there, and takes the call",
      lambda r: "in dynamic graph mode, please call" in r.text),
-    ("Paddle has the function in programs alone; Proa in eager calls, too, and refuses the argument",
-     lambda r: r.both and "we turn on dynamic graph mode by default" in r.text),
     ("a method that Paddle's class does not have: its base raises NotImplementedError",
      lambda r: r.both and r.theirs == "NotImplementedError|" and not r.text),
-    ("Proa refuses an unknown or surplus argument, Paddle ignores it",
-     lambda r: r.theirs == "ok" and r.mistake in ("keyword", "many") and r.ours == "TypeError|"),
     ("both refuse; Proa an unknown or surplus argument, Paddle what it looks at before",
      lambda r: r.both and r.mistake in ("keyword", "many") and r.ours == "TypeError|" and not r.theirs.startswith("TypeError")),
     ("Proa does not read the argument", lambda r: r.takes and (r.name.rpartition(".")[2], r.parameter) in UNREAD),
@@ -199,9 +193,6 @@ RULES = [
      lambda r: r.both and r.theirs == "AssertionError|" and not r.text.strip(" ()0123456789,-")),
     ("both refuse; Paddle's binding of C++ finds no signature or cannot convert, and says so in its own type",
      lambda r: r.both and PYBIND.search(r.text)),
-    ("both refuse; Paddle raises OSError for an error of C++ that has no category",
-     lambda r: r.both and type_of(r.theirs) in ("OSError", "RuntimeError") and
-     re.search(r"^(Data type error|Unimplemented error)", r.text)),
     ("both refuse a call with two mistakes, of which each finds another first", lambda r: r.both and r.is_of(TWO_MISTAKES)),
     ("both refuse; Proa checks the argument, Paddle's operators or NumPy what they are handed",
      lambda r: r.both and r.is_of(HANDED_ON)),
