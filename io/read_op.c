@@ -220,12 +220,9 @@ static const char *argument_of(const proa__form *form, pb_slot *const *slots, si
     return NULL;
 }
 
-static proa_status give_levels(const proa_wire_reader *r, const proa__form *form, proa_tensor *result,
-                               proa_tensors levels)
+/* Binds offsets to names derived from that of an eager call's tensor. */
+static proa_status name_levels(const proa_wire_reader *r, const char *name, proa_tensors levels)
 {
-    const proa_op *op = form->op;
-    if (proa_is_symbolic(result)) return proa_set_variable_lod(NULL, result, levels);
-    const char *name = argument_of(form, r->desc->outputs, r->desc->n_outputs, op->n_in + op->n_attr);
     for (int64_t i = 0; name && i < levels.count; i++) {
         char *key = proa__arena_array(&r->load->arena, NAMED_LEVEL, 1);
         if (!key) return proa_error();
@@ -235,8 +232,44 @@ static proa_status give_levels(const proa_wire_reader *r, const proa__form *form
     return PROA_OK;
 }
 
-/* Sets the LoD of an op's results after the call. An op that removes the innermost level keeps the others;
- * for ops that keep all levels the capture door has set them already. */
+static proa_status give_levels(const proa_wire_reader *r, const proa__form *form, proa_tensor *result,
+                               proa_tensors levels)
+{
+    const proa_op *op = form->op;
+    if (proa_is_symbolic(result)) return proa_set_variable_lod(NULL, result, levels);
+    return name_levels(r, argument_of(form, r->desc->outputs, r->desc->n_outputs, op->n_in + op->n_attr),
+                       levels);
+}
+
+/* The name of an op's first input. */
+static const char *first_argument(const proa_wire_reader *r, const proa__form *form)
+{
+    if (!form->wire->read) return argument_of(form, r->desc->inputs, r->desc->n_inputs, 0);
+    const pb_slot *s = proa__slot_find(r->desc->inputs, r->desc->n_inputs, "X");
+    if (!s) s = proa__slot_find(r->desc->inputs, r->desc->n_inputs, "Input");
+    return s && s->n_arguments ? s->arguments[0] : NULL;
+}
+
+/* Eager calls of ops that keep levels: outputs with as many rows as the first input form its sequences. In
+ * programs the capture door gives them. */
+static proa_status share_lod(const proa_wire_reader *r, const proa__form *form)
+{
+    const char *name = form->op && form->op->flags & PROA_OP_LOD_SHARE ? first_argument(r, form) : NULL;
+    const proa_tensor *x = name ? proa__hash_map_find(&r->level->names, name) : NULL;
+    if (!x || proa_is_symbolic(x) || x->ndim < 1) return proa_error();
+    proa_tensors levels = named_levels(r, name);
+    for (size_t i = 0; levels.count && i < r->desc->n_outputs; i++) {
+        const pb_slot *s = r->desc->outputs[i];
+        for (size_t k = 0; k < s->n_arguments; k++) {
+            const proa_tensor *t = proa__hash_map_find(&r->level->names, s->arguments[k]);
+            if (t && !proa__absent(t) && t->ndim > 0 && t->shape[0] == x->shape[0])
+                PROA_TRY(name_levels(r, s->arguments[k], levels));
+        }
+    }
+    return proa_error();
+}
+
+/* Sets the LoD of an op's results after the call. An op that removes the innermost level keeps the others. */
 static proa_status result_lod(const proa_wire_reader *r, const proa__form *form, const void *args)
 {
     const proa_op *op = form->op;
@@ -244,7 +277,7 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
     proa_tensor **in = proa__field_one(&op->fields[0], args);
     proa_tensor *result = out ? *out : NULL;
     const proa_tensor *x = in ? *in : NULL;
-    bool takes = false, shares = op->flags & PROA_OP_LOD_SHARE;
+    bool takes = false;
     if (!result || proa__absent(result)) return PROA_OK;
     for (int i = 0; i < form->wire->n_slots; i++) {
         const proa_wire_slot *s = &form->wire->slots[i];
@@ -255,11 +288,11 @@ static proa_status result_lod(const proa_wire_reader *r, const proa__form *form,
         if (!base_slot(r->desc->outputs, r->desc->n_outputs, s->slot)) continue;
         return proa__absent(*offsets) ? PROA_OK : give_levels(r, form, result, PROA_LIST(*offsets));
     }
-    if (!x || proa__absent(x) || (shares ? proa_is_symbolic(x) : !takes)) return PROA_OK;
+    if (!x || proa__absent(x) || !takes || op->flags & PROA_OP_LOD_SHARE) return PROA_OK;
     const char *name = argument_of(form, r->desc->inputs, r->desc->n_inputs, 0);
     proa_tensors levels =
         proa_is_symbolic(x) ? proa_variable_lod(NULL, x) : named_levels(r, name ? name : "");
-    if (levels.count > 0 && !shares) levels.count--;
+    if (levels.count > 0) levels.count--;
     return proa_error() == PROA_OK ? give_levels(r, form, result, levels) : proa_error();
 }
 
@@ -422,9 +455,9 @@ proa_status proa__read_op(proa_wire_reader *r)
     while ((form = proa__forms_next(&r->load->forms, form, r->desc->type)) != NULL) {
         if (form->wire->write && !form->wire->read && form->wire->n_slots == 0) continue; /* only written */
         if (!form_fits(form, r->desc, &why)) continue;
-        if (!form->wire->read) return read_regular(r, form);
-        proa_status status = form->wire->read(r);
-        if (status == PROA_OK) status = keep_lod(r);
+        proa_status status = form->wire->read ? form->wire->read(r) : read_regular(r, form);
+        if (status == PROA_OK && form->wire->read) status = keep_lod(r);
+        if (status == PROA_OK) status = share_lod(r, form);
         return status == PROA_OK ? proa_error() : status;
     }
     const pb_attr *a = why ? proa__attr_find(r->desc, why) : NULL;

@@ -3,6 +3,7 @@ the operator-by-operator interpreter in late.py. Sequences are offsets on a tens
 from .. import _core
 from .host_metrics import chunk_eval
 from .host_rnn import gru, lstm
+from .host_sequences import ctc_align, edit_distance, sequence_erase, unique_with_counts
 
 
 class RankTable:
@@ -188,6 +189,8 @@ HOST = {
     "read_from_array": lambda g, o, a: {"Out": [g["X"][0][_number(g["I"][0])]]},
     "lod_array_length": lambda g, o, a: {"Out": [_core.to_tensor([len(g["X"][0])], dtype="int64")]},
     "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence, "chunk_eval": chunk_eval,
+    "ctc_align": ctc_align, "edit_distance": edit_distance, "sequence_erase": sequence_erase,
+    "unique_with_counts": unique_with_counts,
 }
 HOST["merge_lod_tensor_infer"] = HOST["merge_lod_tensor"]
 LATE = frozenset(HOST) - {"write_to_array", "read_from_array", "lod_array_length"}  # which make a program late

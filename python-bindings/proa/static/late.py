@@ -58,7 +58,7 @@ class Late:
         """One more operator in Paddle's format, on names."""
         names = [name for names in outputs.values() for name in names]
         self.made.update(names)
-        levels = 1 if kind == "im2sequence" else 0
+        levels = 1 if kind in ("im2sequence", "sequence_erase") or kind == "ctc_align" and "OutputLength" not in outputs else 0
         if kind in ("lstm", "lstmp", "gru"):  # whose results are as their input
             levels = len(_core.variable_lod(self._core.find(inputs["Input"][0]), self._core))
         for slot, name in ((slot, name) for slot, names in outputs.items() for name in names):

@@ -1,6 +1,6 @@
 """fluid.layers.loss: losses with the signatures of Paddle 1.x."""
 from ... import _core
-from ...static.nn import nce
+from ...static.nn import nce, sequence_pad
 from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["bpr_loss", "center_loss", "cross_entropy", "cross_entropy2", "dice_loss", "edit_distance", "hsigmoid", "huber_loss",
@@ -125,7 +125,10 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
 
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
-    """The CTC loss of each sequence."""
+    """The CTC loss of each sequence: of rows with lengths, or of sequences (LoD)."""
+    if input_length is None and label_length is None and input.is_symbolic and _core.variable_lod(input):
+        (rows, input_length), (label, label_length) = (sequence_pad(one, _core.full([1], 0, one.dtype)) for one in (input, label))
+        input, label = _core.transpose(rows, [1, 0, 2]), _core.squeeze(label, [2])
     return one_op("warpctc", {"Logits": input, "Label": label, "LogitsLength": input_length, "LabelLength": label_length},
                   {"blank": blank, "norm_by_times": norm_by_times}, "Loss", "~WarpCTCGrad")
 
