@@ -489,9 +489,13 @@ static proa_tensor *reader_input(proa_wire_reader *r, const char *slot)
 
 static proa_tensors reader_inputs(proa_wire_reader *r, const char *slot)
 {
+    bool offsets = proa__is_lod_slot(slot);
+    const pb_slot *s = offsets ? base_slot(r->desc->inputs, r->desc->n_inputs, slot)
+                               : proa__slot_find(r->desc->inputs, r->desc->n_inputs, slot);
     proa_tensors list;
-    if (slot_tensors(r, proa__slot_find(r->desc->inputs, r->desc->n_inputs, slot), &list) != PROA_OK)
-        return (proa_tensors){0, NULL};
+    if (slot_tensors(r, s, &list) != PROA_OK) return (proa_tensors){0, NULL};
+    for (int64_t i = 0; offsets && i < list.count; i++)
+        if (!(list.at[i] = level_of(r, list.at[i], s->arguments[i], -1))) return (proa_tensors){0, NULL};
     return list;
 }
 

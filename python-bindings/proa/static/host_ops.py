@@ -2,7 +2,7 @@
 the operator-by-operator interpreter in late.py. Sequences are offsets on a tensor (`_lod`)."""
 from .. import _core
 from .host_metrics import chunk_eval
-from .host_rnn import gru, lstm
+from .host_rnn import fused_embedding_fc_lstm, fusion_gru, fusion_lstm, gru, lstm
 from .host_sequences import ctc_align, edit_distance, sequence_erase, unique_with_counts
 
 
@@ -190,7 +190,8 @@ HOST = {
     "lod_array_length": lambda g, o, a: {"Out": [_core.to_tensor([len(g["X"][0])], dtype="int64")]},
     "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence, "chunk_eval": chunk_eval,
     "ctc_align": ctc_align, "edit_distance": edit_distance, "sequence_erase": sequence_erase,
-    "unique_with_counts": unique_with_counts,
+    "unique_with_counts": unique_with_counts, "fused_embedding_fc_lstm": fused_embedding_fc_lstm, "fusion_gru": fusion_gru,
+    "fusion_lstm": fusion_lstm,
 }
 HOST["merge_lod_tensor_infer"] = HOST["merge_lod_tensor"]
 LATE = frozenset(HOST) - {"write_to_array", "read_from_array", "lod_array_length"}  # which make a program late

@@ -129,3 +129,39 @@ def gru(given, outputs, attrs):
             into.append(one)
     (_, gates), (_, kept), (whole, batch) = (steps.joined(one) for one in made)
     return {"BatchGate": [gates], "BatchResetHiddenPrev": [kept], "BatchHidden": [batch], "Hidden": [whole]}
+
+
+def _fused(recurrent, x, bias, given, outputs, attrs):
+    """The results of a recurrent operator whose input x was computed before; Paddle's kernels leave other things in slots of
+    their own work, which nothing reads."""
+    made = recurrent({"Input": [x], "Weight": given["WeightH"], "Bias": [bias], "H0": given.get("H0"),
+                      "C0": given.get("C0")}, outputs, attrs)
+    return {slot: made.get(slot) if slot in ("Hidden", "Cell") else [x] * len(names) for slot, names in outputs.items()}
+
+
+def _projected(given):
+    x = _only(given, "X")
+    out = _core.matmul(x, _only(given, "WeightX"))
+    out._lod = x._lod
+    return out
+
+
+def fusion_lstm(given, outputs, attrs):
+    """lstm of X · WeightX."""
+    return _fused(lstm, _projected(given), _only(given, "Bias"), given, outputs, attrs)
+
+
+def fusion_gru(given, outputs, attrs):
+    """gru of X · WeightX."""
+    return _fused(gru, _projected(given), _only(given, "Bias"), given, outputs, attrs)
+
+
+def fused_embedding_fc_lstm(given, outputs, attrs):
+    """lstm of rows of a table, which holds the products already, and the biases of the gates: Bias gives the peepholes."""
+    ids, bias = _only(given, "Ids"), _only(given, "Bias")
+    width = _only(given, "WeightH").shape[0]
+    peepholes = _core.slice(bias, [1], [4 * width], [7 * width]) if bias.shape[1] == 7 * width else None
+    bias = None if peepholes is None else _core.concat([_core.full([1, 4 * width], 0, bias.dtype), peepholes], 1)
+    x = _core.gather(_only(given, "Embeddings"), _core.reshape(ids, [-1]), 0)
+    x._lod = ids._lod
+    return _fused(lstm, x, bias, given, outputs, attrs)

@@ -7,6 +7,8 @@ from .. import _core
 from ..framework import mode, unique_name
 from .scope import ScopeTensor
 
+_RECURRENT = {"lstm": "Input", "lstmp": "Input", "gru": "Input", "fusion_lstm": "X", "fusion_gru": "X",
+              "fused_embedding_fc_lstm": "Ids"}
 _OF_BATCH = ("BatchGate", "BatchCellPreAct", "BatchHidden", "BatchResetHiddenPrev")  # in the order of steps
 # Errors of the core for operators that need a value, which only a run has.
 _NEEDS_A_VALUE = re.compile(r"comes from a variable|has no elements in memory")
@@ -59,8 +61,9 @@ class Late:
         names = [name for names in outputs.values() for name in names]
         self.made.update(names)
         levels = 1 if kind in ("im2sequence", "sequence_erase") or kind == "ctc_align" and "OutputLength" not in outputs else 0
-        if kind in ("lstm", "lstmp", "gru"):  # whose results are as their input
-            levels = len(_core.variable_lod(self._core.find(inputs["Input"][0]), self._core))
+        of = _RECURRENT.get(kind)  # whose results are as their input
+        if of:
+            levels = len(_core.variable_lod(self._core.find(inputs[of][0]), self._core))
         for slot, name in ((slot, name) for slot, names in outputs.items() for name in names):
             if _core.is_declared(self._core, name):  # for functions, a variable that is there
                 declared = self._core.find(name)
