@@ -317,7 +317,7 @@ static proa_status check_saved(const proa_node *n)
     if (n->freed)
         return proa_fail(PROA_ERR_BAD_STATE,
                          "backward: what %s saved was freed by an earlier backward; run that one with "
-                         ".retain_graph = true",
+                         "retain_graph = true",
                          name);
     for (int32_t i = 0; i < n->n_saved; i++) {
         uint32_t now = proa__guarded_version(n->saved[i].tensor);

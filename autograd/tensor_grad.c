@@ -260,10 +260,9 @@ static proa_tensor *target_result(const proa__endpoint *target, int64_t i, bool 
 {
     if (target->grad) return target->grad;
     if (allow_unused) return proa_none;
-    proa_fail(
-        PROA_ERR_INVALID_ARGUMENT,
-        "grad: input %lld is not used by the outputs; pass .allow_unused = true to get PROA_NONE for it",
-        (long long)i);
+    proa_fail(PROA_ERR_INVALID_ARGUMENT,
+              "grad: input %lld is not used by the outputs; pass allow_unused = true to get none for it",
+              (long long)i);
     return NULL;
 }
 

@@ -22,8 +22,8 @@ static proa_status refuse_dtype(const proa_op *op, const char *argument, proa_dt
         if (op->dtypes >> d & 1 && n < sizeof list)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
                                   proa_dtype_name((proa_dtype)d));
-    return proa__op_fail(PROA_ERR_WRONG_TYPE, op, argument,
-                         "is %s; expected one of %s (convert with proa_cast)", proa_dtype_name(dtype), list);
+    return proa__op_fail(PROA_ERR_WRONG_TYPE, op, argument, "is %s; expected one of %s (convert with cast)",
+                         proa_dtype_name(dtype), list);
 }
 
 static __attribute__((noinline)) proa_status mixed_dtypes(const proa_op *op, const char *argument,
@@ -31,8 +31,8 @@ static __attribute__((noinline)) proa_status mixed_dtypes(const proa_op *op, con
 {
     if (!(op->dtypes >> t->dtype & 1)) return refuse_dtype(op, argument, (proa_dtype)t->dtype);
     return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, argument,
-                         "is %s, but the first operand is %s; convert one with proa_cast",
-                         proa__tensor_text(t), proa__tensor_text(first));
+                         "is %s, but the first operand is %s; convert one with cast", proa__tensor_text(t),
+                         proa__tensor_text(first));
 }
 
 proa_status proa__same_dtype(const proa_op *op, const char *argument, const proa_tensor *t,
@@ -54,7 +54,7 @@ static __attribute__((noinline)) proa_status refuse_first(const proa_op *op, con
         if (one && *one && *one != proa_none) last = *one, at = g;
     }
     if (!last || !(op->dtypes >> last->dtype & 1)) return refuse_dtype(op, f->name, dtype);
-    return proa__operand_dtype_fail(op, f->name, "is %s, but %s is %s; convert one with proa_cast",
+    return proa__operand_dtype_fail(op, f->name, "is %s, but %s is %s; convert one with cast",
                                     proa_dtype_name(dtype), at->name, proa__tensor_text(last));
 }
 

@@ -162,7 +162,7 @@ static proa_status check_saved(const call_record *r)
     if (r->spent)
         return proa_fail(PROA_ERR_BAD_STATE,
                          "backward: a compiled function's graph was used up by a backward "
-                         "before; use .retain_graph = true there");
+                         "before; use retain_graph = true there");
     for (int64_t i = 0; i < r->saved.count; i++)
         PROA_TRY(check_version(r->saved.at[i], r->versions[i], "an input or output that it needs"));
     for (int32_t i = 0; i < v->n_read; i++)

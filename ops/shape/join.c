@@ -22,7 +22,7 @@ static proa_status check_list(const char *who, const proa_tensors *x)
     for (int64_t k = 1; k < x->count; k++) {
         if (x->at[k]->dtype != x->at[0]->dtype)
             return OP_FAIL(who, INVALID_ARGUMENT, "x",
-                           "entry %lld is %s, but the first is %s; convert with proa_cast", (long long)k,
+                           "entry %lld is %s, but the first is %s; convert with cast", (long long)k,
                            proa__tensor_text(x->at[k]), proa__tensor_text(x->at[0]));
         if (x->at[k]->ndim != x->at[0]->ndim)
             return OP_FAIL(who, INVALID_ARGUMENT, "x", "entry %lld is %s, but the first is %s: ranks differ",

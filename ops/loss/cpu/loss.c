@@ -4,6 +4,8 @@
 
 #include "kernels/rowwise.h"
 
+#include <stdatomic.h>
+
 typedef enum loss_kind { BCE, SIGMOID_CE, HUBER, KLDIV } loss_kind;
 
 typedef struct loss_work {
@@ -11,7 +13,8 @@ typedef struct loss_work {
     proa_dtype dtype;
     const void *x, *label, *weight;
     void *y, *residual;
-    double number; /* delta of Huber, ignore_index of the sigmoid's */
+    double number;        /* delta of Huber, ignore_index of the sigmoid's */
+    atomic_bool *outside; /* BCE: whether an input is no probability */
 } loss_work;
 
 #define T float
@@ -37,9 +40,17 @@ static void run_loss(loss_work *f, const proa_tensor *x, const proa_tensor *labe
 
 PROA_KERNEL(bce_loss_cpu, bce_loss)
 {
-    loss_work f = {.kind = BCE, .y = a->out->data};
+    atomic_bool outside = false;
+    loss_work f = {.kind = BCE, .y = a->out->data, .outside = &outside};
     run_loss(&f, a->input, a->label);
-    return PROA_OK;
+    if (!atomic_load(&outside)) return PROA_OK;
+    int64_t i = 0;
+    double x;
+    while (x = rows_get(f.dtype, f.x, i), x >= 0 && x <= 1) i++;
+    return ROWS_FAIL(bce_loss, INVALID_ARGUMENT, "input",
+                     "entry %lld is %g; expected a probability from 0 to 1: apply sigmoid first, or use "
+                     "binary_cross_entropy_with_logits",
+                     (long long)i, x);
 }
 
 PROA_KERNEL(sigmoid_cross_entropy_with_logits_cpu, sigmoid_cross_entropy_with_logits)

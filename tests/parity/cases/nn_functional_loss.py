@@ -1,7 +1,7 @@
 """Losses of nn.functional and their layers: reductions, weights, ignored and soft labels, dtypes."""
 import paddle
 import paddle.nn.functional as F
-from parity import bools, case, ints, rand
+from parity import bools, case, ints, raised, rand
 
 N = "paddle.nn.functional."
 REDUCTIONS = ("mean", "sum", "none")
@@ -45,11 +45,24 @@ for r in REDUCTIONS:
                 F.cross_entropy(rand(2, 3, 5), ints(2, 3, 1, high=5), reduction=r))
     add(f"cross_entropy_axis_{r}", [N + "cross_entropy"], ce_axis)
 
+    def ce_loose(r=r):
+        x, y = rand(6, 5), ints(6, high=5)
+        low = rand(3, 2), paddle.to_tensor([1, 0, 1])
+        return (F.cross_entropy(x, y.astype("float32"), reduction=r),
+                F.cross_entropy(x, y.astype("float64"), ignore_index=2, reduction=r),
+                F.cross_entropy(rand(2, 5, 3), ints(2, 3, high=5).astype("float32"), axis=1, reduction=r),
+                F.cross_entropy(low[0], low[1].astype("bool"), reduction="none"),  # Paddle's mean of bools is the sum
+                F.softmax_with_cross_entropy(x, y.unsqueeze(-1).astype("float32")))
+    add(f"cross_entropy_of_float_labels_{r}", [N + "cross_entropy", N + "softmax_with_cross_entropy"], ce_loose,
+        grad=False)  # real Paddle has their forward only
+
     def nll(r=r):
         w = rand(5, low=0.1, high=1.0, grad=False)
         x, y = F.log_softmax(rand(6, 5)), ints(6, high=5)
         return (F.nll_loss(x, y, reduction=r), F.nll_loss(x, y, weight=w, ignore_index=1, reduction=r),
                 F.nll_loss(rand(2, 5, 3, 4), ints(2, 3, 4, high=5), reduction=r),
+                F.nll_loss(x, y.unsqueeze(1), reduction=r), F.nll_loss(x, y.unsqueeze(1), weight=w, reduction=r),
+                F.nll_loss(rand(2, 5, 3), ints(2, 1, 3, high=5), reduction=r),
                 F.nll_loss(rand(2, 5, 3), ints(2, 3, high=5), reduction=r), paddle.nn.NLLLoss(w, 1, r)(x, y))
     add(f"nll_{r}", [N + "nll_loss", "paddle.nn.NLLLoss"], nll)
 
@@ -188,3 +201,10 @@ def hsigmoid():
 def hsigmoid_layer():
     layer = paddle.nn.HSigmoidLoss(3, 6)
     return [(k, list(v.shape)) for k, v in layer.state_dict().items()]
+
+
+@case(N + "binary_cross_entropy", "paddle.nn.BCELoss", grad=False)
+def bce_of_no_probabilities():
+    x = paddle.to_tensor([[0.5, 1.0], [0.0, 0.25]])
+    return (F.binary_cross_entropy(x, x), *(raised(lambda v=v: F.binary_cross_entropy(x + v, x))
+                                            for v in (0.5, -0.25, float("nan"))))

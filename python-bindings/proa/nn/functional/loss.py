@@ -19,6 +19,7 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
                                return_softmax=False, axis=-1):
     """Cross-entropy of softmax(logits) along axis, one loss a row; return_softmax: (loss, softmax)."""
     _narrow(logits, label)
+    label = label if soft_label else _class_numbers(label)
     softmax, loss = _core.softmax_with_cross_entropy(logits, label, soft_label, True, ignore_index, axis)
     return (loss, softmax) if return_softmax else loss
 
@@ -30,6 +31,11 @@ def _narrow(logits, label):
         raise ValueError(f"cross entropy: label must have the axes of input or one less, got shapes {label.shape} and "
                          f"{logits.shape}")
     return missing == 1
+
+
+def _class_numbers(label):
+    """Hard labels as integers: those of files and of comparisons are floats and bools, which Paddle takes, too."""
+    return _core.cast(label, "int64") if label.dtype in (*_FLOATING, _core.bool) else label
 
 
 @asks("eager:label.dtype=bf,i4,i8,f4,f8,c8,c16!NotFound")
@@ -49,6 +55,7 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     if soft_label and ignore_index > 0:
         raise ValueError(f"cross_entropy: soft labels take no ignore_index, got {ignore_index}")
     narrow = _narrow(input, label)
+    label = label if soft_label else _class_numbers(label)
     if label_smoothing > 0.0:
         label = _smooth(_one_hot_along(label, input, axis) if narrow else label, label_smoothing, input.dtype)
         soft_label, narrow = True, False  # the loss keeps the class axis
@@ -123,13 +130,16 @@ def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
       "eager:ignore_index:int!InvalidArgument eager:weight#1!InvalidArgument static:weight#1!InvalidArgument "
       "static:ignore_index:int")
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
-    """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] names.
+    """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] or, unless C is followed by two axes,
+    [N, 1, ...] names.
 
     >>> likely = paddle.nn.functional.log_softmax(paddle.to_tensor([[0.0, 0.0]]))
     >>> round(paddle.nn.functional.nll_loss(likely, paddle.to_tensor([1])).item(), 4)
     0.6931
     """
     reduction_of(reduction, "nll_loss")
+    if input.ndim == label.ndim != 4 and label.ndim > 1 and label.shape[1] == 1:
+        label = _core.squeeze(label, 1)
     if input.ndim < 2 or input.ndim - 1 != label.ndim:
         raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
                          f"{label.shape}")
