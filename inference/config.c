@@ -129,6 +129,8 @@ static proa_status copy_into(proa_config *to, const proa_config *c)
     for (int64_t i = 0; i < c->n_samples; i++)
         PROA_TRY(add_samples(to, (proa_tensors){c->samples[i].count, c->samples[i].at}));
     memcpy(to->numbers, c->numbers, sizeof to->numbers);
+    to->numbers[PROA_CONFIG_VALID] =
+        true; /* as in Paddle: the copy of a config that a predictor took serves another */
     to->passes_set = c->passes_set;
     for (int i = 0; i < PROA_CONFIG_TEXT_COUNT; i++) PROA_TRY(copy_text(&to->texts[i], c->texts[i]));
     for (int i = 0; i < PROA_CONFIG_LIST_COUNT; i++) {

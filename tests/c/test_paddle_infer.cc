@@ -98,6 +98,9 @@ static void settings(const std::string &prefix)
     CHECK(!config.is_valid());
     CHECK(!message_of([&] { paddle_infer::CreatePredictor(config); }).empty());
     CHECK(run(paddle_infer::CreatePredictor(copy).get(), {1, 2, 3}) == run(predictor.get(), {1, 2, 3}));
+    paddle_infer::Config late(config);
+    CHECK(late.is_valid() && !config.is_valid());
+    CHECK(run(paddle_infer::CreatePredictor(late).get(), {1, 2, 3}) == run(predictor.get(), {1, 2, 3}));
 }
 
 /* The model is a product and a bias: by its quantizer it answers as in float, but for the integers' grid. */
