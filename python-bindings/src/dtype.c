@@ -136,21 +136,36 @@ PyTypeObject py_dtype_type = {
         "An element type (paddle.float32, …) or a kind of variable (dtype.LOD_TENSOR, …): Paddle's VarType.",
 };
 
+/* Python's own types, the names of C's, and NumPy's codes, with or without a mark of this byte order. */
+static bool from_numpy_name(const char *name, proa_dtype *dtype)
+{
+    static const struct {
+        const char *names[8];
+        proa_dtype dtype;
+    } known[] = {{{"bool_", "bool8", "b1", "?"}, PROA_BOOL},
+                 {{"ubyte", "u1", "B"}, PROA_U8},
+                 {{"byte", "i1", "b"}, PROA_I8},
+                 {{"short", "i2", "h"}, PROA_I16},
+                 {{"intc", "i4", "i"}, PROA_I32},
+                 {{"int", "int_", "long", "longlong", "i8", "l", "q"}, PROA_I64},
+                 {{"half", "f2", "e"}, PROA_F16},
+                 {{"uint16", "u2", "H"}, PROA_BF16}, /* Paddle's arrays of bfloat16 */
+                 {{"single", "f4", "f"}, PROA_F32},
+                 {{"float", "double", "f8", "d"}, PROA_F64},
+                 {{"csingle", "c8", "F"}, PROA_C64},
+                 {{"complex", "cdouble", "c16", "D"}, PROA_C128}};
+    bool coded = strchr("<=|", *name) && name[0];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (const char *const *one = known[i].names; *one; one++)
+            if (!strcmp(name + coded, *one)) *dtype = known[i].dtype;
+    return *dtype != PROA_NODTYPE;
+}
+
 static bool from_name(const char *name, proa_dtype *dtype)
 {
-    /* Python's own types and the names of C's, as NumPy takes them. */
-    static const struct {
-        const char *name;
-        proa_dtype dtype;
-    } own[] = {{"int", PROA_I64},     {"float", PROA_F64},   {"complex", PROA_C128}, {"double", PROA_F64},
-               {"single", PROA_F32},  {"half", PROA_F16},    {"long", PROA_I64},     {"longlong", PROA_I64},
-               {"intc", PROA_I32},    {"short", PROA_I16},   {"byte", PROA_I8},      {"ubyte", PROA_U8},
-               {"csingle", PROA_C64}, {"cdouble", PROA_C128}};
     if (!strncmp(name, "paddle.", 7)) name += 7;
     *dtype = proa_dtype_from_name(name);
-    for (size_t i = 0; i < sizeof own / sizeof *own && *dtype == PROA_NODTYPE; i++)
-        if (!strcmp(name, own[i].name)) *dtype = own[i].dtype;
-    return *dtype != PROA_NODTYPE;
+    return *dtype != PROA_NODTYPE || from_numpy_name(name, dtype);
 }
 
 static bool from_text(PyObject *text, proa_dtype *dtype)

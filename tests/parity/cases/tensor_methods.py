@@ -144,6 +144,9 @@ def leaves_in_place():
 def dtypes_by_names_of_c():
     x = paddle.ones([2])
     seen = [x.astype(name).dtype for name in ("double", "single", "half", "long", "int", "float", "short")]
+    seen += [x.astype(name).dtype for name in ("bool_ bool8 b1 ? u1 B i1 b i2 h i4 i int_ i8 l q f2 e u2 H f4 f f8 d c8 F "
+                                               "c16 D <f4 =i8 |u1".split())]
+    seen += [paddle.zeros([1], "f8").dtype, paddle.full([1], 2, "<i4").dtype, paddle.cast(x, "i8").dtype]
     seen += [paddle.cast(x, "double").dtype, paddle.zeros([1], "double").dtype, paddle.full([1], 2, "long").dtype,
              paddle.arange(0, 3, 1, "double").dtype, paddle.static.InputSpec([1], "double").dtype]
     paddle.enable_static()
