@@ -62,8 +62,8 @@ static proa_status check_in_place(const proa_call *call, bool *in_place)
         if ((base->flags & PROA_T_GRAD && !base->node) || (t->flags & PROA_T_GRAD && !t->node))
             return proa__op_fail(
                 PROA_ERR_INVALID_ARGUMENT, op, f->name,
-                "a leaf that wants a gradient cannot be changed in place; use the op without _, "
-                "or change it where nothing is recorded (PROA_NO_GRAD)");
+                "is a leaf that wants a gradient, which cannot be changed in place; use the op without _, "
+                "or change it where nothing is recorded (no_grad)");
     }
     return PROA_OK;
 }

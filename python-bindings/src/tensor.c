@@ -538,23 +538,30 @@ static PyObject *tensor_become(PyObject *self, PyObject *other)
     return Py_NewRef(self);
 }
 
-static PyObject *number_at(const proa_tensor *t, const char *at)
+static double half_at(const proa_tensor *t, const char *at)
 {
     proa_tensor one = proa__shallow_copy(t);
     one.data = (char *)(uintptr_t)at;
     one.numel = 1;
     one.ndim = 0;
     one.flags = 0;
+    return proa_item(&one);
+}
+
+static PyObject *number_at(const proa_tensor *t, const char *at)
+{
     switch ((proa_dtype)t->dtype) {
     case PROA_BOOL: return PyBool_FromLong(*(const bool *)at);
     case PROA_C64: return PyComplex_FromDoubles(((const float *)at)[0], ((const float *)at)[1]);
     case PROA_C128: return PyComplex_FromDoubles(((const double *)at)[0], ((const double *)at)[1]);
-    case PROA_U8:
-    case PROA_I8:
-    case PROA_I16:
-    case PROA_I32:
-    case PROA_I64: return PyLong_FromLongLong(proa_item_int(&one));
-    default: return PyFloat_FromDouble(proa_item(&one));
+    case PROA_U8: return PyLong_FromLong(*(const uint8_t *)at);
+    case PROA_I8: return PyLong_FromLong(*(const int8_t *)at);
+    case PROA_I16: return PyLong_FromLong(*(const int16_t *)at);
+    case PROA_I32: return PyLong_FromLong(*(const int32_t *)at);
+    case PROA_I64: return PyLong_FromLongLong(*(const int64_t *)at);
+    case PROA_F32: return PyFloat_FromDouble(*(const float *)at);
+    case PROA_F64: return PyFloat_FromDouble(*(const double *)at);
+    default: return PyFloat_FromDouble(half_at(t, at));
     }
 }
 

@@ -11,7 +11,7 @@ TOLERANCE = {"float64": 1e-6, "complex": 1e-6, "float32": 3e-4, "mixed": 3e-4, "
 # Refusals of programs, which are no differences: docs/limits.md, tests/parity/unknown_dims.txt.
 REFUSALS = ("shares memory with a tensor that was changed in place", "a length that is unknown while the program is made",
             "the number of parts must be known", "is a view that was taken before its base was changed in place",
-            "a leaf that wants a gradient cannot be changed in place", "Paddle has no slot for a tensor that supplies it",
+            "is a leaf that wants a gradient, which cannot be changed in place", "Paddle has no slot for a tensor that supplies it",
             "the gradient of a real transform needs the length of its last axis", "output_size cannot be given by a tensor",
             "that was changed in place afterwards",
             "writes in place to a view of", "rows to multiply, but x has 1 columns", "y has 1 rows to multiply",

@@ -156,3 +156,12 @@ def dtypes_by_names_of_c():
     finally:
         paddle.disable_static()
     return [str(one).rpartition(".")[2] for one in seen]
+
+
+@case("paddle.Tensor.tolist", "paddle.Tensor.item")
+def numbers_of_all_dtypes():
+    out = []
+    for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"):
+        x = paddle.to_tensor([[0.0, 1.0, 2.5], [100.25, 7.0, 3.0]]).astype(dtype)
+        out += [x.tolist(), x.t().tolist(), x[:, 1:].tolist(), x[1, 0].item(), type(x[1, 0].item()).__name__]
+    return [repr(one) for one in out]
