@@ -113,13 +113,15 @@ static proa_tensor *multiply(proa_tensor *x, proa_tensor *y)
 
 static proa_tensor *matmul(proa_tensor *x, proa_tensor *y) { return proa_matmul(x, follow(x, y)); }
 
+/* Integers are divided in float32. As in Paddle, y is cast to x's integers first. */
 static proa_tensor *divide(proa_tensor *x, proa_tensor *y)
 {
-    if (is_whole(x) && is_whole(y)) {
+    y = follow(x, y);
+    if (y && is_whole(x)) {
         x = proa_cast(x, PROA_F32);
         y = proa_cast(y, PROA_F32);
     }
-    return x && y ? proa_divide(x, follow(x, y)) : NULL;
+    return x && y ? proa_divide(x, y) : NULL;
 }
 
 static proa_tensor *floor_divide(proa_tensor *x, proa_tensor *y)

@@ -1,6 +1,7 @@
 """Operators: Tensor with Tensor and with Python numbers, promotion, comparison, in-place forms."""
 import operator
 
+import numpy as np
 import paddle
 from parity import bools, case, ints, rand
 
@@ -99,6 +100,25 @@ def numbers():
 
 @case("paddle.Tensor", grad=False)
 def with_arrays():
-    import numpy as np
     x = rand(3, grad=False)
     return x + np.ones(3, "float32"), x * np.float32(2), np.asarray(x), np.sum(np.array(x))
+
+
+@case("paddle.Tensor.__truediv__")
+def integers_over_floats():
+    out = []
+    for dtype in ("int64", "int32", "uint8", "bool"):
+        x = paddle.to_tensor([7, 0, 9]).astype(dtype)
+        for other in ("float32", "float64", "int64", "int8"):
+            out += [x / paddle.to_tensor([2.5, 3.0, 1.0]).astype(other)]
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x, y = paddle.static.data("x", [3], "int64"), paddle.static.data("y", [3], "float32")
+            quotient = x / y
+        feed = {"x": np.array([7, 0, 9]), "y": np.array([2.5, 3.0, 1.0], "float32")}
+        out += paddle.static.Executor().run(main, feed=feed, fetch_list=[quotient])
+    finally:
+        paddle.disable_static()
+    return out
