@@ -1,4 +1,4 @@
-/* Source positions and weights of interpolation, and resampling of integer images, in float32 arithmetic
+/* Source positions and weights of interpolation, and resampling of images of bytes, in float32 arithmetic
  * equal to Paddle's bit for bit (double for cubic taps of float64 images). Not in cpu/, where the compiler
  * may contract products and sums to fused multiply-adds, which round differently. May use core, kernels and
  * ops. */
@@ -21,54 +21,85 @@ static void fill_taps(axis_taps *x, const vision_resize *r, int axis)
         else taps_of(x->n, i, x->in, step, r->align_corners, middle, x->at + k, x->weight + k);
 }
 
-void proa__resize_end(resize_job *j)
+static void free_taps(axis_taps *x)
 {
-    for (int k = 0; k < 3; k++) {
-        proa_scratch_free(j->axis[k].at);
-        proa_scratch_free(j->axis[k].weight);
-        proa_scratch_free(j->axis[k].exact);
-    }
+    proa_scratch_free(x->at);
+    proa_scratch_free(x->start);
+    proa_scratch_free(x->weight);
+    proa_scratch_free(x->exact);
 }
 
-proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
-                               const int64_t *out)
+/* Memory for `count` taps of x->out outputs; false on failure, when free_taps must follow. */
+static bool take_taps(axis_taps *x, size_t count, bool exact)
+{
+    x->at = proa_scratch(count * sizeof *x->at);
+    x->start = proa_scratch((size_t)(x->out + 1) * sizeof *x->start);
+    if (exact) x->exact = proa_scratch(count * sizeof *x->exact);
+    else x->weight = proa_scratch(count * sizeof *x->weight);
+    return x->at && x->start && (x->exact || x->weight);
+}
+
+/* Replaces x by its transpose, whose taps are in the order of x's outputs. */
+static bool transpose_taps(axis_taps *x)
+{
+    axis_taps t = {.in = x->out, .out = x->in};
+    const int64_t count = x->out * x->n;
+    if (!take_taps(&t, (size_t)count, x->exact)) {
+        free_taps(&t);
+        return false;
+    }
+    memset(t.start, 0, (size_t)(t.out + 1) * sizeof *t.start);
+    for (int64_t k = 0; k < count; k++) t.start[x->at[k] + 1]++;
+    for (int64_t i = 0; i < t.out; i++) t.start[i + 1] += t.start[i];
+    for (int64_t k = 0; k < count; k++) { /* start[i] moves to the end of i's taps */
+        int64_t to = t.start[x->at[k]]++;
+        t.at[to] = k / x->n;
+        if (x->exact) t.exact[to] = x->exact[k];
+        else t.weight[to] = x->weight[k];
+    }
+    memmove(t.start + 1, t.start, (size_t)t.out * sizeof *t.start);
+    t.start[0] = 0;
+    free_taps(x);
+    *x = t;
+    return true;
+}
+
+void proa__resize_end(resize_job *j)
+{
+    for (int k = 0; k < 3; k++) free_taps(&j->axis[k]);
+}
+
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, bool back, int ndim,
+                               const int64_t *in, const int64_t *out)
 {
     int spatial = ndim - 2, last = proa__channels_last(r->format), first = last ? 1 : 2;
     int taps = r->mode == PROA_INTERP_METHOD_NEAREST ? 1 : r->mode == PROA_INTERP_METHOD_BICUBIC ? 4 : 2;
+    bool made = true;
     memset(j, 0, sizeof *j);
     j->outer = last ? in[0] : in[0] * in[1];
     j->inner = last ? in[ndim - 1] : 1;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 3 && made; k++) {
         int axis = k - (3 - spatial);
         axis_taps *x = &j->axis[k];
         x->in = axis < 0 ? 1 : in[first + axis];
         x->out = axis < 0 ? 1 : out[first + axis];
         x->n = axis < 0 ? 1 : taps;
-        size_t n_taps = (size_t)x->out * (size_t)x->n;
-        x->at = proa_scratch(n_taps * sizeof *x->at);
-        if (exact) x->exact = proa_scratch(n_taps * sizeof *x->exact);
-        else x->weight = proa_scratch(n_taps * sizeof *x->weight);
-        if (!x->at || !(exact ? (void *)x->exact : (void *)x->weight)) {
-            proa__resize_end(j);
-            return proa_error();
-        }
-        if (axis >= 0) {
+        made = take_taps(x, (size_t)x->out * (size_t)x->n, exact);
+        for (int64_t i = 0; i <= x->out && made; i++) x->start[i] = i * x->n;
+        if (made && axis >= 0) {
             fill_taps(x, r, axis);
-            continue;
+            made = !back || transpose_taps(x);
+        } else if (made) {
+            x->at[0] = 0;
+            if (exact) x->exact[0] = 1;
+            else x->weight[0] = 1;
         }
-        x->at[0] = 0;
-        if (exact) x->exact[0] = 1;
-        else x->weight[0] = 1;
     }
-    return PROA_OK;
+    if (!made) proa__resize_end(j);
+    return made ? PROA_OK : proa_error();
 }
 
-/* ---- integers ----------------------------------------------------------------------------- */
-
-typedef struct integers_job {
-    const resize_job *of;
-    size_t size;
-} integers_job;
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 /* Row (n, depth, height) of the source, at its first element. */
 static int64_t row_at(const resize_job *j, int64_t n, int64_t d, int64_t h)
@@ -96,30 +127,20 @@ static uint8_t mix(const resize_job *j, const int64_t at[3], int64_t n, int64_t 
     return (uint8_t)sum;
 }
 
-static void resize_integer_rows(int64_t begin, int64_t end, void *context)
+static void resize_byte_rows(int64_t begin, int64_t end, void *context)
 {
-    const integers_job *k = context;
-    const resize_job *j = k->of;
+    const resize_job *j = context;
     const int64_t width = j->axis[2].out, rows = j->axis[0].out * j->axis[1].out;
-    const size_t point = (size_t)j->inner * k->size;
     for (int64_t r = begin; r < end; r++) {
         int64_t n = r / rows, at[3] = {r % rows / j->axis[1].out, r % j->axis[1].out, 0};
-        for (; at[2] < width; at[2]++) {
-            char *to = (char *)j->to + (size_t)(r * width + at[2]) * point;
-            if (j->axis[2].n > 1) {
-                for (int64_t c = 0; c < j->inner; c++) ((uint8_t *)to)[c] = mix(j, at, n, c);
-                continue;
-            }
-            int64_t from = row_at(j, n, j->axis[0].at[at[0]], j->axis[1].at[at[1]]);
-            from += j->axis[2].at[at[2]] * j->inner;
-            memcpy(to, (const char *)j->from + (size_t)from * k->size, point);
-        }
+        for (; at[2] < width; at[2]++)
+            for (int64_t c = 0; c < j->inner; c++)
+                ((uint8_t *)j->to)[(r * width + at[2]) * j->inner + c] = mix(j, at, n, c);
     }
 }
 
-void proa__resize_integers(const resize_job *j, size_t size)
+void proa__resize_bytes(const resize_job *j)
 {
-    integers_job k = {j, size};
     int64_t rows = j->outer * j->axis[0].out * j->axis[1].out;
-    proa__parallel(rows, rows_grain(j->axis[2].out * j->inner), resize_integer_rows, &k);
+    proa__parallel(rows, rows_grain(j->axis[2].out * j->inner), resize_byte_rows, (void *)(uintptr_t)j);
 }

@@ -5,12 +5,13 @@
 
 #include "ops/vision/vision.h"
 
-/* Along one axis: `n` source indices and weights per output. float64 images use the double weights, all
- * others the float32 ones. */
+/* Along one axis: output i is the sum of the inputs at[k], weighted, for start[i] ≤ k < start[i + 1]. Every
+ * output has n of them, or, if n is 0, any number. float64 images use the double weights, all others the
+ * float32 ones. */
 typedef struct axis_taps {
     int n;
     int64_t in, out;
-    int64_t *at;
+    int64_t *at, *start;
     float *weight;
     double *exact;
 } axis_taps;
@@ -19,17 +20,19 @@ typedef struct axis_taps {
 typedef struct resize_job {
     int64_t outer, inner;
     axis_taps axis[3];
+    proa_dtype dtype;
     void *to;
     const void *from;
 } resize_job;
 
-/* Prepares the resampling r for images of `ndim` axes from shape `in` to `out`; `exact` for float64 images.
- * Unless it fails, the caller must call proa__resize_end. */
-proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, int ndim, const int64_t *in,
-                               const int64_t *out);
+/* Prepares the resampling r for images of `ndim` axes from shape `in` to `out`, or, with `back`, its
+ * transpose: the gradient, from images of shape `out`. `exact` for float64 images. Unless it fails, the
+ * caller must call proa__resize_end. */
+proa_status proa__resize_begin(resize_job *j, const vision_resize *r, bool exact, bool back, int ndim,
+                               const int64_t *in, const int64_t *out);
 void proa__resize_end(resize_job *j);
 
-/* Resamples integers of `size` bytes: nearest for any size, weighted modes for bytes only. */
-void proa__resize_integers(const resize_job *j, size_t size);
+/* Resamples bytes in a weighted mode. */
+void proa__resize_bytes(const resize_job *j);
 
 #endif
