@@ -52,6 +52,18 @@ void proa__copy_nontemporal_end(void)
 #endif
 }
 
+void proa__copy_bytes_ahead(char *to, const char *from, size_t n)
+{
+    typedef uint64_t vector __attribute__((vector_size(16), aligned(1), may_alias));
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        vector part[4];
+        for (int k = 0; k < 4; k++) part[k] = ((const vector *)(const void *)(from + i))[k];
+        for (int k = 0; k < 4; k++) ((vector *)(void *)(to + i))[k] = part[k];
+    }
+    memcpy(to + i, from + i, n - i);
+}
+
 /* ---- strided ---------------------------------------------------------------------------- */
 
 static int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
@@ -107,7 +119,7 @@ static void copy_row(char *restrict d, const char *restrict s, int64_t n, int64_
 {
     if (ds == (int64_t)item && ss == (int64_t)item) {
         if (nontemporal) proa__copy_nontemporal(d, s, n * ds);
-        else memcpy(d, s, (size_t)n * item);
+        else proa__copy_bytes(d, s, (size_t)n * item);
         return;
     }
     if (nontemporal && ds == (int64_t)item) { /* a strided source: gathered in cache, then streamed */
@@ -384,7 +396,7 @@ static void copy_flat(int64_t begin, int64_t end, void *context)
     int64_t from = begin * LINE, to = end * LINE < p->shape[0] ? end * LINE : p->shape[0];
     if (p->nontemporal)
         proa__copy_nontemporal(p->dst + from, p->src + from, to - from), proa__copy_nontemporal_end();
-    else memcpy(p->dst + from, p->src + from, (size_t)(to - from));
+    else proa__copy_bytes(p->dst + from, p->src + from, (size_t)(to - from));
 }
 
 static void copy_lines(copy_plan *p)
