@@ -43,6 +43,7 @@ typedef struct proa_map {
     proa_row row;
     proa_row nontemporal; /* row with non-temporal stores, for whole cache lines; may be NULL */
     int64_t grain;        /* fewest elements per thread, at most 128 KiB of all operands; 0: that */
+    bool in_place;        /* the row may find an input in p[0] */
     int n;
     proa_tensor *tensor[PROA_MAP_MAX];
     proa_dtype as[PROA_MAP_MAX];

@@ -1,6 +1,6 @@
 /* proa__map_run: applies an inner loop to broadcast, strided operands of any dtype, in threads. An operand
- * that is not contiguous in the loop's dtype passes through a buffer that fits the cache. May use core and
- * kernels only. */
+ * that is not contiguous in the loop's dtype passes through a buffer that fits the cache; a large transposed
+ * one is copied first. May use core and kernels only. */
 #include "kernels/iterator.h"
 
 #include "core/copy.h"
@@ -219,6 +219,77 @@ static inline bool run_small(proa_row row, int64_t grain, int n, proa_tensor *co
     return true;
 }
 
+/* ---- transposed operands ------------------------------------------------------------------ */
+
+/* TRANSPOSED_BYTES: smallest transposed operand that is copied, in bytes: its columns no longer stay in the
+ * L1 cache until the next row is gathered from them. */
+enum { TRANSPOSED_BYTES = 1 << 15 };
+
+/* Whether t's elements are closer to each other along another axis than along the last one, so that a row of
+ * them takes as many cache lines as elements. */
+static bool is_transposed(const proa_tensor *t)
+{
+    if (!(t->flags & PROA_T_STRIDED) ||
+        t->numel * (int64_t)proa_dtype_size((proa_dtype)t->dtype) < TRANSPOSED_BYTES)
+        return false;
+    int last = t->ndim - 1;
+    int64_t least = INT64_MAX;
+    while (last > 0 && t->shape[last] == 1) last--;
+    for (int i = 0; i < last; i++)
+        if (t->shape[i] > 1 && llabs(t->strides[i]) < least) least = llabs(t->strides[i]);
+    return least > 0 && least < llabs(t->strides[last]);
+}
+
+/* The addresses between which t's elements are. */
+static void extent(const proa_tensor *t, const char **low, const char **high)
+{
+    *low = t->data;
+    *high = t->data + proa_dtype_size((proa_dtype)t->dtype);
+    for (int i = 0; i < t->ndim; i++) *(t->strides[i] < 0 ? low : high) += (t->shape[i] - 1) * t->strides[i];
+}
+
+/* Whether operand k may be copied to the output's memory: it has the output's size, and no operand that the
+ * row reads is there. */
+static bool fits_output(const proa_map *map, int k)
+{
+    const proa_tensor *out = map->tensor[0];
+    const char *low, *high, *from, *to;
+    if (!map->in_place || map->tensor[k]->dtype != out->dtype || map->tensor[k]->numel != out->numel)
+        return false;
+    extent(out, &low, &high);
+    for (int i = 1; i < map->n; i++) {
+        extent(map->tensor[i], &from, &to);
+        if (from < high && low < to) return false;
+    }
+    return true;
+}
+
+/* Copies transposed operands, in blocks of whole cache lines, to the output's memory or to scratch, and runs
+ * the map on the copies. */
+static __attribute__((noinline)) proa_status run_transposed(const proa_map *map)
+{
+    proa_map direct = *map;
+    proa_tensor copies[PROA_MAP_MAX];
+    void *scratch[PROA_MAP_MAX] = {NULL};
+    proa_status status = PROA_OK;
+    for (int k = 1; k < map->n && status == PROA_OK; k++) {
+        if (!is_transposed(map->tensor[k])) continue;
+        proa_tensor *copy = &copies[k];
+        *copy = proa__shallow_copy(map->tensor[k]);
+        const size_t item = proa_dtype_size((proa_dtype)copy->dtype);
+        const bool here = fits_output(&direct, k);
+        copy->flags = 0;
+        copy->data = here ? map->tensor[0]->data : (scratch[k] = proa_scratch((size_t)copy->numel * item));
+        for (int64_t i = copy->ndim - 1, step = (int64_t)item; i >= 0; step *= copy->shape[i--])
+            copy->strides[i] = step;
+        status = copy->data ? proa__copy(copy, map->tensor[k]) : proa_error();
+        direct.tensor[k] = copy;
+    }
+    if (status == PROA_OK) status = proa__map_run(&direct);
+    for (int k = 1; k < map->n; k++) proa_scratch_free(scratch[k]);
+    return status;
+}
+
 proa_status proa__map_run(const proa_map *map)
 {
     const proa_tensor *out = map->tensor[0];
@@ -226,6 +297,8 @@ proa_status proa__map_run(const proa_map *map)
     if (numel <= 0) return PROA_OK;
     if (run_small(map->row, map->grain, map->n, map->tensor, map->as, PROA_NODTYPE, map->args))
         return PROA_OK;
+    for (int k = 1; k < map->n; k++)
+        if (is_transposed(map->tensor[k])) return run_transposed(map);
     map_plan p; /* plan_operand fills what is used of the operands */
     p.map = map;
     p.all_direct = true;
@@ -270,7 +343,7 @@ static proa_dtype compute_dtype(const proa_rows *rows, proa_dtype d)
 static __attribute__((noinline)) proa_status plan_rows(const proa_rows *rows, proa_dtype d, int n,
                                                        proa_tensor *const *tensors, const void *args)
 {
-    proa_map map = {.row = rows->at[d], .grain = rows->grain, .n = n, .args = args};
+    proa_map map = {.row = rows->at[d], .grain = rows->grain, .in_place = true, .n = n, .args = args};
     if (d == PROA_F32) map.nontemporal = rows->nontemporal;
     map.as[0] = rows->out == PROA_ROW_OUT_BOOL                     ? PROA_BOOL
                 : rows->out == PROA_ROW_OUT_REAL && d == PROA_C64  ? PROA_F32
