@@ -56,3 +56,56 @@ def test_nearest(dtype):
         rows, columns = (np.arange(to) * n // to for to, n in zip(size, x.shape[1:3]))
         got = F.interpolate(paddle.to_tensor(x), size, data_format="NHWC")
         np.testing.assert_array_equal(got.numpy(), x[:, rows][:, :, columns])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:4])
+def test_transposed_operands(dtype):
+    x, y = some(150, 130, dtype=dtype) / 3e4, some(130, 150, dtype=dtype) / 2e4
+    a, b = paddle.to_tensor(x), paddle.to_tensor(y)
+    np.testing.assert_array_equal(paddle.square(a.t()).numpy(), np.square(x.T))
+    np.testing.assert_array_equal((a.t() - b).numpy(), x.T - y)
+    np.testing.assert_array_equal((a - b.t()).numpy(), x - y.T)
+    np.testing.assert_array_equal((a.t() > b).numpy(), x.T > y)
+    np.testing.assert_array_equal((a.t() * a.t()).numpy(), (x * x).T)
+    np.testing.assert_array_equal((paddle.stack([b, b]) - a.t()).numpy(), np.stack([y, y]) - x.T)
+    b.subtract_(a.t())
+    np.testing.assert_array_equal(b.numpy(), y - x.T)
+    square = some(128, 128, dtype=dtype) / 3e4
+    s = paddle.to_tensor(square)
+    s.subtract_(s.t())
+    np.testing.assert_array_equal(s.numpy(), square - square.T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(40, 300, 1), (5, 40, 3), (3, 7, 600), (12000,)])
+def test_repeats(shape, dtype):
+    x = some(*shape, dtype=dtype)
+    axis = min(1, len(shape) - 1)
+    counts = np.arange(shape[axis]) % 4
+    for each, tensor in [(3, 3), (counts, paddle.to_tensor(counts))]:
+        got = paddle.repeat_interleave(paddle.to_tensor(x), tensor, axis)
+        np.testing.assert_array_equal(got.numpy(), np.repeat(x, each, axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+def test_puts(dtype, axis):
+    """Indices repeat: the last assignment wins, and sums are whole."""
+    shape = [70, 20, 75]
+    x, random = some(*shape, dtype="int64") % 7, np.random.RandomState(0)
+    for index_type in ["int32", "int64"]:
+        index = random.randint(0, shape[axis], shape)
+        values = random.randint(0, 9, shape)
+        places = list(np.indices(shape))
+        places[axis] = index
+        for mode in ["assign", "add"]:
+            want = x.copy()
+            if mode == "add":
+                np.add.at(want, tuple(places), values)
+            else:
+                for k in range(shape[axis]):
+                    at = tuple(np.take(p, [k], axis) for p in places)
+                    want[at] = np.take(values, [k], axis)
+            got = paddle.put_along_axis(*(paddle.to_tensor(v.astype(t)) for v, t in [(x, dtype), (index, index_type),
+                                                                                   (values, dtype)]), axis, mode)
+            np.testing.assert_array_equal(got.numpy(), want.astype(dtype))

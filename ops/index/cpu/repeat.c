@@ -29,24 +29,89 @@ static proa_status total_of(const char *who, const proa_tensor *each, int64_t re
     return PROA_OK;
 }
 
+/* x as [outer, length] slices of `inner` elements. Slice i becomes slices [at[i], at[i + 1]) of `total`. */
+typedef struct repeating {
+    around r;
+    int64_t total, bytes;
+    int64_t *at;
+    const char *x;
+    char *out;
+    const accumulator *acc; /* backward: sums out's slices into x's */
+} repeating;
+
+/* Fills job->at, which the caller must free. */
+static proa_status place_slices(repeating *job, const proa_tensor *each, int64_t repeats)
+{
+    size_t bytes;
+    if (!proa__mul_size((size_t)job->r.length + 1, sizeof *job->at, &bytes)) return proa_error();
+    job->at = proa_scratch(bytes);
+    if (!job->at) return proa_error();
+    job->at[0] = 0;
+    for (int64_t i = 0; i < job->r.length; i++) job->at[i + 1] = job->at[i] + times_of(each, repeats, i);
+    return PROA_OK;
+}
+
+#define REPEAT(T)                                                                              \
+    for (int64_t i = first; i < last; i++) {                                                   \
+        const T v = ((const T *)(const void *)from)[i - first];                                \
+        for (int64_t n = at[i + 1] - at[i]; n > 0; n--, to += sizeof(T)) *(T *)(void *)to = v; \
+    }                                                                                          \
+    break
+
+static void repeat_slices(int64_t begin, int64_t end, void *context)
+{
+    const repeating *job = context;
+    const int64_t *at = job->at, bytes = job->bytes, length = job->r.length;
+    for (int64_t s = begin; s < end;) { /* one outer slice, or this thread's part of it */
+        int64_t first = s % length, last = length - first < end - s ? length : first + (end - s);
+        const char *from = job->x + s * bytes;
+        char *to = job->out + (s / length * job->total + at[first]) * bytes;
+        switch (bytes) {
+        case 1: REPEAT(uint8_t);
+        case 2: REPEAT(uint16_t);
+        case 4: REPEAT(uint32_t);
+        case 8: REPEAT(uint64_t);
+        default:
+            for (int64_t i = first; i < last; i++, from += bytes)
+                for (int64_t n = at[i + 1] - at[i]; n > 0; n--, to += bytes)
+                    proa__copy_bytes(to, from, (size_t)bytes);
+        }
+        s += last - first;
+    }
+}
+
+static void sum_slices(int64_t begin, int64_t end, void *context)
+{
+    const repeating *job = context;
+    const accumulator *acc = job->acc;
+    const int64_t inner = job->r.inner, item = job->bytes / inner;
+    for (int64_t s = begin; s < end; s++) {
+        int64_t i = s % job->r.length, n = job->at[i + 1] - job->at[i];
+        const char *from = job->out + (s / job->r.length * job->total + job->at[i]) * job->bytes;
+        char *to = acc->data + s * inner * acc->item;
+        if (inner == 1) accumulate_row(acc, to, 0, from, item, n);
+        else
+            for (; n > 0; n--, from += job->bytes) accumulate_row(acc, to, acc->item, from, item, inner);
+    }
+}
+
 PROA_KERNEL(repeat_interleave_cpu, repeat_interleave)
 {
     static const char who[] = "repeat_interleave";
     int axis;
-    int64_t total;
+    repeating job = {.x = a->x->data};
     PROA_TRY(proa__axis(who, "axis", a->axis, a->x->ndim, &axis));
-    around r = around_axis(a->x, axis);
-    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, r.length, &total));
+    job.r = around_axis(a->x, axis);
+    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, job.r.length, &job.total));
     proa_meta meta = proa_meta_of(a->x);
-    meta.shape[axis] = total;
+    meta.shape[axis] = job.total;
     if (!proa_output_resize((void *)(uintptr_t)a, &proa__op_repeat_interleave, 0, &meta)) return proa_error();
-    int64_t bytes = r.inner * (int64_t)proa_dtype_size((proa_dtype)a->x->dtype);
     if (a->out->numel == 0) return PROA_OK;
-    char *to = a->out->data;
-    for (int64_t o = 0; o < r.outer; o++)
-        for (int64_t i = 0; i < r.length; i++)
-            for (int64_t n = times_of(a->repeats_tensor, a->repeats, i); n > 0; n--, to += bytes)
-                copy_item(to, a->x->data + (o * r.length + i) * bytes, bytes);
+    job.bytes = job.r.inner * (int64_t)proa_dtype_size((proa_dtype)a->x->dtype), job.out = a->out->data;
+    PROA_TRY(place_slices(&job, a->repeats_tensor, a->repeats));
+    proa__parallel(job.r.outer * job.r.length, grain_for(job.bytes * (job.total / job.r.length + 1)),
+                   repeat_slices, &job);
+    proa_scratch_free(job.at);
     return PROA_OK;
 }
 
@@ -54,22 +119,26 @@ PROA_KERNEL(repeat_interleave_grad_cpu, repeat_interleave_grad)
 {
     static const char who[] = "repeat_interleave_grad";
     int axis;
-    int64_t total, item = (int64_t)proa_dtype_size((proa_dtype)a->d_x->dtype);
+    repeating job = {.out = a->d_out->data};
     PROA_TRY(proa__axis(who, "axis", a->axis, a->d_x->ndim, &axis));
-    around r = around_axis(a->d_x, axis);
-    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, r.length, &total));
-    if (total != a->d_out->shape[axis])
+    job.r = around_axis(a->d_x, axis);
+    PROA_TRY(total_of(who, a->repeats_tensor, a->repeats, job.r.length, &job.total));
+    if (job.total != a->d_out->shape[axis])
         return OP_FAIL(who, INVALID_ARGUMENT, "d_out", "is %s; the counts make %lld slices along axis %d",
-                       proa__tensor_text(a->d_out), (long long)total, axis);
+                       proa__tensor_text(a->d_out), (long long)job.total, axis);
     accumulator acc;
     PROA_TRY(accumulate_begin(&acc, a->d_x, NULL));
-    const char *from = a->d_out->data;
-    for (int64_t o = 0; o < r.outer && a->d_out->numel; o++)
-        for (int64_t i = 0; i < r.length; i++)
-            for (int64_t n = times_of(a->repeats_tensor, a->repeats, i); n > 0; n--, from += r.inner * item)
-                accumulate_row(&acc, acc.data + (o * r.length + i) * r.inner * acc.item, acc.item, from, item,
-                               r.inner);
-    return accumulate_end(&acc);
+    proa_status status = PROA_OK;
+    if (a->d_out->numel) {
+        job.bytes = job.r.inner * (int64_t)proa_dtype_size((proa_dtype)a->d_x->dtype), job.acc = &acc;
+        status = place_slices(&job, a->repeats_tensor, a->repeats);
+        if (status == PROA_OK)
+            proa__parallel(job.r.outer * job.r.length, grain_for(job.bytes * (job.total / job.r.length + 1)),
+                           sum_slices, &job);
+        proa_scratch_free(job.at);
+    }
+    proa_status end = accumulate_end(&acc);
+    return status == PROA_OK ? end : status;
 }
 
 /* ---- unique_consecutive ------------------------------------------------------------------ */

@@ -284,28 +284,88 @@ static void divide_one(proa_dtype dtype, char *to, int64_t n)
     }
 }
 
-static void put_lines(const line_job *j, proa_dtype dtype)
+/* PUT_TOGETHER: lines of an axis other than the last that advance together, since their elements share cache
+ * lines. */
+enum { PUT_TOGETHER = 64 };
+
+typedef enum put_kind { PUT_ANY, PUT_4, PUT_8, PUT_SUM } put_kind;
+
+/* A loop over entries: their number, and the steps of indices (elements), data and values (bytes). */
+typedef struct put_loop {
+    int64_t n, index, data, value;
+} put_loop;
+
+static void put_any(const line_job *j, char *to, const char *value)
 {
-    int64_t width = j->acc->item;
-    bool sums = dtype == PROA_F32 && j->mode == PROA_PUT_MODE_ADD && !j->counts &&
-                j->index->dtype == PROA_I64 && j->l.index_along == 1 && j->l.data_along == 4 &&
-                j->l.value_along == 4;
-    for (int64_t i = 0; i < j->l.count; i++) {
-        line at = line_at(&j->l, i);
-        if (sums) { /* lines of neighbors */
-            float *to = (float *)(void *)(j->acc->data + at.data);
-            const float *from = (const float *)(const void *)(j->values + at.value);
-            const int64_t *index = (const int64_t *)(const void *)j->index->data + at.index;
-            for (int64_t k = 0; k < j->l.length; k++) to[index[k]] += from[k];
-            continue;
+    int64_t *got = j->counts ? (int64_t *)(void *)j->counts + (to - j->acc->data) / j->acc->item : NULL;
+    bool first = got && *got == 0 && !j->include_self;
+    if (got) ++*got;
+    put_one((proa_dtype)j->acc->out->dtype, j->mode, first, to, value);
+}
+
+static put_kind kind_of(const line_job *j)
+{
+    const proa_dtype dtype = (proa_dtype)j->acc->out->dtype;
+    if (j->counts || accumulates_half(j->acc)) return PUT_ANY;
+    if (j->mode == PROA_PUT_MODE_ADD && dtype == PROA_F32) return PUT_SUM;
+    if (j->mode != PROA_PUT_MODE_ASSIGN) return PUT_ANY;
+    return j->acc->item == 4 ? PUT_4 : j->acc->item == 8 ? PUT_8 : PUT_ANY;
+}
+
+/* Puts all entries of two nested loops. Inlined with constants for `narrow` (int32 indices) and kind. */
+static inline __attribute__((always_inline)) void put_entries(const line_job *j, line at, put_loop outer,
+                                                              put_loop inner, const bool narrow,
+                                                              const put_kind kind)
+{
+    const int64_t along = j->l.data_along;
+    for (int64_t a = 0; a < outer.n; a++) {
+        const char *index = j->index->data + (at.index + a * outer.index) * (narrow ? 4 : 8);
+        char *data = j->acc->data + at.data + a * outer.data;
+        const char *value = j->values + at.value + a * outer.value;
+        for (int64_t b = 0; b < inner.n; b++, value += inner.value) {
+            int64_t k = narrow ? ((const int32_t *)(const void *)index)[b * inner.index]
+                               : ((const int64_t *)(const void *)index)[b * inner.index];
+            char *to = data + b * inner.data + k * along;
+            if (kind == PUT_4) memcpy(to, value, 4);
+            else if (kind == PUT_8) memcpy(to, value, 8);
+            else if (kind == PUT_SUM) *(float *)(void *)to += *(const float *)(const void *)value;
+            else put_any(j, to, value);
         }
-        for (int64_t k = 0; k < j->l.length; k++) {
-            int64_t byte = at.data + index_at(j->index, at.index + k * j->l.index_along) * j->l.data_along;
-            int64_t *got = j->counts ? (int64_t *)(void *)j->counts + byte / width : NULL;
-            bool first = got && *got == 0 && !j->include_self;
-            if (got) ++*got;
-            put_one(dtype, j->mode, first, j->acc->data + byte, j->values + at.value + k * j->l.value_along);
+    }
+}
+
+#define PUT_KIND(KIND)                                                                 \
+    case KIND:                                                                         \
+        if (j->index->dtype == PROA_I32) put_entries(j, at, outer, inner, true, KIND); \
+        else put_entries(j, at, outer, inner, false, KIND);                            \
+        break
+
+/* The entries of a line stay in order: along the axis, line by line, or, if it is not the last axis, a few
+ * neighboring lines at a time. */
+static void put_lines(int64_t begin, int64_t end, void *context)
+{
+    const line_job *j = context;
+    const lines *l = &j->l;
+    const put_kind kind = kind_of(j);
+    const int last = l->ndim - 1;
+    const put_loop axis = {l->length, l->index_along, 0, l->value_along};
+    const bool apart = last < 0 || l->data_along <= l->data_step[last];
+    for (int64_t i = begin; i < end;) {
+        put_loop outer = {1, 0, 0, 0}, inner = axis;
+        if (!apart) {
+            int64_t rest = l->shape[last] - i % l->shape[last], n = end - i < rest ? end - i : rest;
+            outer = axis;
+            inner = (put_loop){n < PUT_TOGETHER ? n : PUT_TOGETHER, l->index_step[last], l->data_step[last],
+                               l->value_step[last]};
         }
+        line at = line_at(l, i);
+        switch (kind) {
+            PUT_KIND(PUT_ANY);
+            PUT_KIND(PUT_4);
+            PUT_KIND(PUT_8);
+            PUT_KIND(PUT_SUM);
+        }
+        i += apart ? 1 : inner.n;
     }
 }
 
@@ -338,7 +398,7 @@ PROA_KERNEL(put_along_axis_cpu, put_along_axis)
         }
         memset(j.counts, 0, bytes);
     }
-    if (any) put_lines(&j, dtype);
+    if (any) proa__parallel(j.l.count, grain_for(j.l.length * 16), put_lines, &j);
     for (int64_t i = 0; j.counts && a->reduce == PROA_PUT_MODE_MEAN && i < a->out->numel; i++) {
         int64_t n = ((int64_t *)(void *)j.counts)[i];
         if (n) divide_one(dtype, acc.data + i * acc.item, n + a->include_self);
