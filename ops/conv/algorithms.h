@@ -11,7 +11,7 @@
  * cost(problem) is below 1 where the algorithm beats those behind it (NULL: always). The table of
  * docs/architecture.md and the op table's `kernels:` say the same (tests/kernels/test_kernel_choice.py). */
 #define CONV_ALGORITHMS(X)                                                                                   \
-    X(conv2d_depthwise_nchw_cpu, FORWARD, "direct, by planes", "any", "NCHW", conv_depthwise_nchw, NULL)     \
+    X(conv_depthwise_nchw_cpu, FORWARD, "direct, by planes", "any", "NCHW", conv_depthwise_nchw, NULL)       \
     X(conv2d_grad_input_depthwise_nchw_cpu, BACKWARD_DATA, "direct, by planes", "any", "NCHW",               \
       conv_depthwise_nchw, NULL)                                                                             \
     X(conv2d_grad_filter_depthwise_nchw_cpu, BACKWARD_WEIGHTS, "direct, by planes", "any", "NCHW",           \

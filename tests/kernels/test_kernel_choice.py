@@ -2,9 +2,11 @@
 import re
 import threading
 
+import numpy as np
 import pytest
 
 import matrix
+import proa as paddle
 import runner
 from conftest import BUILD, ROOT
 from proa import _core
@@ -85,3 +87,16 @@ def test_the_list_of_convolution_algorithms_is_the_documented_one():
         assert kernel in documented, f"docs/architecture.md does not list {kernel}"
         assert documented[kernel][1].split(";")[0] == algorithm, kernel
         assert documented[kernel][2] == f"{isa}, {layout}", kernel
+
+
+@pytest.mark.parametrize("length, taps, stride, padding", [(1000, 7, 1, [3]), (33, 3, 2, [1]), (17, 11, 1, [0]), (64, 4, 3, [2, 1])])
+def test_depthwise_signals(length, taps, stride, padding):
+    """Their kernel is that of images of one row."""
+    random = np.random.RandomState(0)
+    x, weight, bias = (paddle.to_tensor(random.randn(*shape)) for shape in ([3, 5, length], [5, 1, taps], [5]))
+    want = paddle.nn.functional.conv1d(x, weight, bias, stride, padding, groups=5)
+    narrow = [t.astype("float32") for t in (x, weight, bias)]
+    got = []
+    rows = observe(lambda: got.append(paddle.nn.functional.conv1d(*narrow, stride, padding, groups=5)))
+    assert "conv_depthwise_nchw_cpu" in {row[9] for row in rows}
+    np.testing.assert_allclose(got[0].numpy(), want.numpy(), rtol=1e-4, atol=1e-5)

@@ -326,7 +326,18 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
     return proa_error();
 }
 
-CONV_KERNEL_FORWARD(conv2d_depthwise_nchw_cpu, conv_keep_geometry, conv_drop_geometry, NULL)
+static proa_status forward_prepare(const void *args, void **state)
+{
+    const proa_conv1d_args *a = args;
+    conv_problem p = {.sides = {a->x, a->weight, a->out}, .plain = true};
+    *state = NULL;
+    PROA_TRY(conv_ask(CONV_ALGORITHM_conv_depthwise_nchw_cpu,
+                      &CONV_PARAMS_OF(a, proa__spatial_rank(a->x), ""), &p));
+    return conv_keep_geometry(&p, state);
+}
+
+/* Signals are images of one row. */
+PROA_KERNEL_BLOCKED(conv_depthwise_nchw_cpu, conv1d, forward_prepare, conv_drop_geometry, NULL)
 {
     planes w = describe(run->state, false);
     return run_strips(&w, a->x, a->weight, a->bias, a->out);
