@@ -1,6 +1,6 @@
 /* Scalar primitives of float32 and float64: exp, log, tanh, erf, digamma and their kin. float32's are
- * branch-free, so that loops over them vectorize, except fmod and lgamma; float64's are mostly the C
- * library's. C11 that CUDA compiles; uses nothing of Proa.
+ * branch-free, so that loops over them vectorize; float64's are the C library's or those of
+ * kernels/scalar_math_f64.h. C11 that CUDA compiles; uses nothing of Proa.
  *
  * Polynomials are minimax fits made for this file, with their errors beside them; errors in ulp hold over
  * the whole range. Results keep NaN, infinities and the sign of zero unless said. */
@@ -35,13 +35,14 @@ PROA_FORMULA float m_copysign_F32(float x, float sign)
 }
 PROA_FORMULA float m_abs_F32(float x) { return m_float(m_bits(x) & 0x7fffffffu); }
 
-/* e^x: 2 ulp. x = n·ln 2 + r; 2^n in two factors, so that denormal and infinite results come out right. */
-PROA_FORMULA float m_exp_F32(float x)
+/* 2^shift e^x, with x clamped to `most`: 2 ulp. x = n·ln 2 + r; 2^n in two factors, so that denormal and
+ * infinite results come out right. */
+PROA_FORMULA float m_exp_scaled_F32(float x, int32_t shift, float most)
 {
     float c = x < -104.0f ? -104.0f : x; /* NaN passes through both comparisons */
-    c = c > 89.0f ? 89.0f : c;
+    c = c > most ? most : c;
     float shifted = c * 1.44269504f + 12582912.0f; /* 1.5·2^23: the sum's low bits are the integer */
-    int32_t n = (int32_t)(m_bits(shifted) - 0x4b400000u);
+    int32_t n = (int32_t)(m_bits(shifted) - 0x4b400000u) + shift;
     float k = shifted - 12582912.0f;
     float r = (c - k * 0.693145752f) - k * 1.42860677e-6f; /* ln 2 = high part (exact products) + low */
     float p = 1.395297012e-03f;                            /* (e^r − 1 − r) / r²: 3.6e-9 */
@@ -53,6 +54,9 @@ PROA_FORMULA float m_exp_F32(float x)
     int32_t half = n >> 1, rest = n - half;
     return p * m_float((uint32_t)(half + 127) << 23) * m_float((uint32_t)(rest + 127) << 23);
 }
+
+/* e^x: 2 ulp. */
+PROA_FORMULA float m_exp_F32(float x) { return m_exp_scaled_F32(x, 0, 89.0f); }
 
 /* e^x − 1: 3 ulp. */
 PROA_FORMULA float m_expm1_F32(float x)
@@ -184,20 +188,29 @@ PROA_FORMULA float m_cos_near(float s)
     return 1.0f - (0.5f * s - s * s * p);
 }
 
-/* sin (quarter 0) or cos (quarter 1) of x: 2 ulp where m_sine_is_quick holds. x = k·π/2 + r, in double; the
- * high part of π/2 has 33 bits, so that k times it is exact. */
-PROA_FORMULA int m_sine_is_quick(float x) { return m_abs_F32(x) < 1e6f; }
-PROA_FORMULA float m_sine_quick(float x, uint32_t quarter)
+/* x = k·π/2 + r for |x| < 10^6, in double; the high part of π/2 has 33 bits, so that k times it is exact.
+ * Returns r; the low bits of q are those of k. */
+PROA_FORMULA float m_quarter(float x, uint32_t *q)
 {
     double shifted = (double)x * 0.63661977236758134308 + 6755399441055744.0,
            k = shifted - 6755399441055744.0;
-    float r = (float)(((double)x - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11);
-    uint32_t q = (uint32_t)(int32_t)(float)k + quarter;
-    float s = r * r, value = (q & 1u) ? m_cos_near(s) : m_sin_near(r, s);
+    *q = (uint32_t)(int32_t)(float)k;
+    return (float)(((double)x - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11);
+}
+
+/* sin (quarter 0) or cos (quarter 1) of x: 2 ulp where m_sin_is_quick_F32 holds. */
+PROA_FORMULA float m_sine_quick_F32(float x, uint32_t quarter)
+{
+    uint32_t q;
+    float r = m_quarter(x, &q), s = r * r;
+    q += quarter;
+    float value = (q & 1u) ? m_cos_near(s) : m_sin_near(r, s);
     return m_float(m_bits(value) ^ (q & 2u) << 30);
 }
-PROA_FORMULA float m_sin_quick(float x) { return x == 0.0f ? x : m_sine_quick(x, 0); }
-PROA_FORMULA float m_cos_quick(float x) { return m_sine_quick(x, 1); }
+PROA_FORMULA int m_sin_is_quick_F32(float x) { return m_abs_F32(x) < 1e6f; }
+PROA_FORMULA int m_cos_is_quick_F32(float x) { return m_sin_is_quick_F32(x); }
+PROA_FORMULA float m_sin_quick_F32(float x) { return x == 0.0f ? x : m_sine_quick_F32(x, 0); }
+PROA_FORMULA float m_cos_quick_F32(float x) { return m_sine_quick_F32(x, 1); }
 
 PROA_FORMULA float m_sqrt_F32(float x) { return sqrtf(x); }
 #if defined(__CUDACC__)
@@ -252,22 +265,32 @@ PROA_FORMULA float m_fmod_F32(float x, float y) { return fmodf(x, y); }
 PROA_FORMULA float m_floor_F32(float x) { return floorf(x); }
 PROA_FORMULA float m_lgamma_F32(float x) { return (float)lgamma((double)x); }
 
-/* ---- float64 primitives: the C library's ------------------------------------------------- */
+/* ---- float64 primitives ------------------------------------------------------------------ */
+
+#include "kernels/scalar_math_f64.h"
 
 PROA_FORMULA double m_abs_F64(double x) { return fabs(x); }
 PROA_FORMULA double m_copysign_F64(double x, double y) { return copysign(x, y); }
-PROA_FORMULA double m_exp_F64(double x) { return exp(x); }
 PROA_FORMULA double m_expm1_F64(double x) { return expm1(x); }
-PROA_FORMULA double m_log_F64(double x) { return log(x); }
 PROA_FORMULA double m_log1p_F64(double x) { return log1p(x); }
 PROA_FORMULA double m_log1p_unit_F64(double x) { return log1p(x); }
-PROA_FORMULA double m_tanh_F64(double x) { return tanh(x); }
 PROA_FORMULA double m_erf_F64(double x) { return erf(x); }
 PROA_FORMULA double m_sqrt_F64(double x) { return sqrt(x); }
 PROA_FORMULA double m_pow_F64(double x, double y) { return pow(x, y); }
 PROA_FORMULA double m_fmod_F64(double x, double y) { return fmod(x, y); }
 PROA_FORMULA double m_floor_F64(double x) { return floor(x); }
 PROA_FORMULA double m_lgamma_F64(double x) { return lgamma(x); }
+
+PROA_FORMULA double m_log2_F64(double x) { return log2(x); }
+PROA_FORMULA double m_log10_F64(double x) { return log10(x); }
+PROA_FORMULA double m_asin_F64(double x) { return asin(x); }
+PROA_FORMULA double m_acos_F64(double x) { return acos(x); }
+PROA_FORMULA double m_atan_F64(double x) { return atan(x); }
+PROA_FORMULA double m_atan2_F64(double y, double x) { return atan2(y, x); }
+PROA_FORMULA double m_sinh_F64(double x) { return sinh(x); }
+PROA_FORMULA double m_cosh_F64(double x) { return cosh(x); }
+
+#include "kernels/scalar_trig.h"
 
 /* digamma: recurrence up to 10, then the asymptotic series; reflection below 0. At the poles: NaN at negative
  * integers, an infinity of the sign of −x at x = ±0. */
@@ -310,7 +333,7 @@ PROA_FORMULA double m_trigamma(double x)
 }
 
 /* erf⁻¹: a first guess from the tail's shape, then Newton–Halley steps on erf / erfc. */
-PROA_FORMULA double m_erfinv(double x)
+PROA_FORMULA double m_erfinv_F64(double x)
 {
     double a = fabs(x);
     if (!(a < 1)) return a == 1 ? copysign(INFINITY, x) : NAN;

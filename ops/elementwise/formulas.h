@@ -24,6 +24,14 @@
 #undef F
 #undef C
 
+#if !defined(__CUDACC__)
+PROA_FORMULA int m_remainder_is_quick_F32(float x, float y) { return m_fmod_is_quick_F32(x, y); }
+PROA_FORMULA float m_remainder_quick_F32(float x, float y)
+{
+    return m_floored_F32(m_fmod_quick_F32(x, y), y);
+}
+#endif
+
 /* ---- the ops, for integers: sums and products wrap round ------------------------------------ */
 
 #define T int32_t

@@ -12,13 +12,11 @@ PROA_FORMULA T F(minimum)(T x, T y) { return x < y || x != x ? x : y; }
 PROA_FORMULA T F(fmax)(T x, T y) { return x >= y || y != y ? x : y; }
 PROA_FORMULA T F(fmin)(T x, T y) { return x <= y || y != y ? x : y; }
 PROA_FORMULA T F(elementwise_pow)(T x, T y) { return F(m_pow)(x, y); }
-PROA_FORMULA T F(remainder)(T x, T y)
-{
-    T r = F(m_fmod)(x, y);
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
+/* A remainder of truncated division with the sign of the divisor y. */
+PROA_FORMULA T F(m_floored)(T r, T y) { return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
+PROA_FORMULA T F(remainder)(T x, T y) { return F(m_floored)(F(m_fmod)(x, y), y); }
 PROA_FORMULA T F(floor_divide)(T x, T y) { return F(m_floor)(x / y); }
-PROA_FORMULA T F(atan2)(T x, T y) { return C(atan2)(x, y); }
+PROA_FORMULA T F(atan2)(T x, T y) { return F(m_atan2)(x, y); }
 PROA_FORMULA T F(heaviside)(T x, T y) { return x == 0 ? y : x > 0 ? (T)1 : x < 0 ? (T)0 : x; }
 PROA_FORMULA T F(lerp)(T x, T y, T w) { return x + w * (y - x); }
 
@@ -51,23 +49,23 @@ PROA_FORMULA T F(round)(T x)
 PROA_FORMULA T F(exp)(T x) { return F(m_exp)(x); }
 PROA_FORMULA T F(expm1)(T x) { return F(m_expm1)(x); }
 PROA_FORMULA T F(log)(T x) { return F(m_log)(x); }
-PROA_FORMULA T F(log2)(T x) { return C(log2)(x); }
-PROA_FORMULA T F(log10)(T x) { return C(log10)(x); }
+PROA_FORMULA T F(log2)(T x) { return F(m_log2)(x); }
+PROA_FORMULA T F(log10)(T x) { return F(m_log10)(x); }
 PROA_FORMULA T F(log1p)(T x) { return F(m_log1p)(x); }
 PROA_FORMULA T F(sin)(T x) { return C(sin)(x); }
 PROA_FORMULA T F(cos)(T x) { return C(cos)(x); }
 PROA_FORMULA T F(tan)(T x) { return C(tan)(x); }
-PROA_FORMULA T F(asin)(T x) { return C(asin)(x); }
-PROA_FORMULA T F(acos)(T x) { return C(acos)(x); }
-PROA_FORMULA T F(atan)(T x) { return C(atan)(x); }
-PROA_FORMULA T F(sinh)(T x) { return C(sinh)(x); }
-PROA_FORMULA T F(cosh)(T x) { return C(cosh)(x); }
+PROA_FORMULA T F(asin)(T x) { return F(m_asin)(x); }
+PROA_FORMULA T F(acos)(T x) { return F(m_acos)(x); }
+PROA_FORMULA T F(atan)(T x) { return F(m_atan)(x); }
+PROA_FORMULA T F(sinh)(T x) { return F(m_sinh)(x); }
+PROA_FORMULA T F(cosh)(T x) { return F(m_cosh)(x); }
 PROA_FORMULA T F(tanh)(T x) { return F(m_tanh)(x); }
 PROA_FORMULA T F(asinh)(T x) { return C(asinh)(x); }
 PROA_FORMULA T F(acosh)(T x) { return C(acosh)(x); }
 PROA_FORMULA T F(atanh)(T x) { return C(atanh)(x); }
 PROA_FORMULA T F(erf)(T x) { return F(m_erf)(x); }
-PROA_FORMULA T F(erfinv)(T x) { return (T)m_erfinv((double)x); }
+PROA_FORMULA T F(erfinv)(T x) { return F(m_erfinv)(x); }
 PROA_FORMULA T F(lgamma)(T x) { return F(m_lgamma)(x); }
 PROA_FORMULA T F(digamma)(T x) { return (T)m_digamma((double)x); }
 PROA_FORMULA T F(digamma_grad)(T x, T g) { return g * (T)m_trigamma((double)x); }

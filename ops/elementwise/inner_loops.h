@@ -24,9 +24,42 @@
 #define PROA_ROW_Y_ const T *y = (const T *)(const void *)p[2];
 #define PROA_ROW_Z_ const T *z = (const T *)(const void *)p[3];
 
-#define PROA_ROW_UNARY_0(op, D)                                                   \
+/* Vector formulas that are valid where m_<op>_is_quick_<D> holds: numbers that are not (huge ones, for sines)
+ * take the scalar formula, in pieces of QUICK_PIECE. Results of such a piece are buffered, because they may
+ * overwrite the input. */
+#define PROA_QUICK_sin_F32 , QUICK
+#define PROA_QUICK_cos_F32 , QUICK
+#define PROA_QUICK_tan_F32 , QUICK
+#define PROA_QUICK_sin_F64 , QUICK
+#define PROA_QUICK_cos_F64 , QUICK
+#define PROA_QUICK_tan_F64 , QUICK
+#define PROA_QUICK_lgamma_F32 , QUICK
+#define PROA_QUICK_remainder_F32 , QUICK
+enum { QUICK_PIECE = 64 };
+#define PROA_ROW_QUICK_(op, D, operands)                                                     \
+    T buffer[QUICK_PIECE];                                                                   \
+    for (int64_t first = 0, m; first < n; first += m) {                                      \
+        int quick = 1;                                                                       \
+        m = n - first < QUICK_PIECE ? n - first : QUICK_PIECE;                               \
+        for (int64_t i = first; i < first + m; i++) quick &= m_##op##_is_quick_##D operands; \
+        T *to = quick ? out + first : buffer;                                                \
+        _Pragma("GCC ivdep") for (int64_t i = first; i < first + m; i++) to[i - first] =     \
+            m_##op##_quick_##D operands;                                                     \
+        if (quick) continue;                                                                 \
+        for (int64_t i = first; i < first + m; i++)                                          \
+            out[i] = m_##op##_is_quick_##D operands ? buffer[i - first] : op##_##D operands; \
+    }                                                                                        \
+    }
+#define PROA_SECOND_(a, b, ...) b
+#define PROA_SECOND(...) PROA_SECOND_(__VA_ARGS__)
+/* QUICK where PROA_QUICK_<op>_<D> is defined, PLAIN elsewhere. */
+#define PROA_QUICK_(op, D) PROA_SECOND(PROA_QUICK_##op##_##D, PLAIN, )
+
+#define PROA_ROW_UNARY_PLAIN(op, D)                                               \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_LOOP out[i] = op##_##D(x[i]); \
     }
+#define PROA_ROW_UNARY_QUICK(op, D) PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_QUICK_(op, D, (x[i]))
+#define PROA_ROW_UNARY_0(op, D) PROA_PASTE(PROA_ROW_UNARY_, PROA_QUICK_(op, D))(op, D)
 #define PROA_ROW_UNARY_1(op, D, b)                              \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) const T b = (T)a->b; \
     PROA_ROW_LOOP out[i] = op##_##D(x[i], b);                   \
@@ -58,9 +91,12 @@
     }                                                               \
     }
 
-#define PROA_ROW_BINARY_0(op, D)                                                                    \
+#define PROA_ROW_BINARY_PLAIN(op, D)                                                                \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i]); \
     }
+#define PROA_ROW_BINARY_QUICK(op, D) \
+    PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ PROA_ROW_QUICK_(op, D, (x[i], y[i]))
+#define PROA_ROW_BINARY_0(op, D) PROA_PASTE(PROA_ROW_BINARY_, PROA_QUICK_(op, D))(op, D)
 #define PROA_ROW_BINARY_1(op, D, b)                                         \
     PROA_ROW_HEAD_(op, D) PROA_ROW_OUT_(T) PROA_ROW_Y_ const T b = (T)a->b; \
     PROA_ROW_LOOP out[i] = op##_##D(x[i], y[i], b);                         \

@@ -37,8 +37,8 @@ static inline void normal_pair(uint32_t a, uint32_t b, float *x, float *y)
     float u = ((float)(int32_t)(a >> 8) + 1.0f) * 0x1p-24f;
     float angle = 6.28318530717958647692f * proa__uniform_f32(b);
     float radius = sqrtf(-2.0f * m_log_F32(u));
-    *x = radius * m_cos_quick(angle);
-    *y = radius * m_sin_quick(angle);
+    *x = radius * m_cos_quick_F32(angle);
+    *y = radius * m_sin_quick_F32(angle);
 }
 
 static void normal_floats(random_numbers j, uint32_t (*word)[BLOCKS], float *out)
