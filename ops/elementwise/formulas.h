@@ -30,6 +30,19 @@ PROA_FORMULA float m_remainder_quick_F32(float x, float y)
 {
     return m_floored_F32(m_fmod_quick_F32(x, y), y);
 }
+/* e^(a + ib) = e^a (cos b + i sin b) where e^a is neither denormal nor infinite. */
+PROA_FORMULA int m_exp_is_quick_C64(float _Complex z)
+{
+    return (m_abs_F32(__real__ z) < 87.0f) & m_sin_is_quick_F32(__imag__ z);
+}
+PROA_FORMULA float _Complex m_exp_quick_C64(float _Complex z)
+{
+    float _Complex y;
+    float e = m_exp_F32(__real__ z);
+    __real__ y = e * m_cos_quick_F32(__imag__ z);
+    __imag__ y = e * m_sin_quick_F32(__imag__ z);
+    return y;
+}
 #endif
 
 /* ---- the ops, for integers: sums and products wrap round ------------------------------------ */

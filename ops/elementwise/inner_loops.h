@@ -35,6 +35,7 @@
 #define PROA_QUICK_tan_F64 , QUICK
 #define PROA_QUICK_lgamma_F32 , QUICK
 #define PROA_QUICK_remainder_F32 , QUICK
+#define PROA_QUICK_exp_C64 , QUICK
 enum { QUICK_PIECE = 64 };
 #define PROA_ROW_QUICK_(op, D, operands)                                                     \
     T buffer[QUICK_PIECE];                                                                   \

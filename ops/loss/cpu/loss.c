@@ -13,9 +13,14 @@ typedef struct loss_work {
     proa_dtype dtype;
     const void *x, *label, *weight;
     void *y, *residual;
+    int64_t numel;
     double number;        /* delta of Huber, ignore_index of the sigmoid's */
     atomic_bool *outside; /* BCE: whether an input is no probability */
 } loss_work;
+
+/* log(1 + x) for x in [0, 1]. */
+static inline float log1p_unit_float(float x) { return m_log1p_unit_F32(x); }
+static inline double log1p_unit_double(double x) { return m_log1p_unit_F64(x); }
 
 #define T float
 #include "loss.inc"
@@ -74,6 +79,19 @@ PROA_KERNEL(huber_loss_cpu, huber_loss)
     return PROA_OK;
 }
 
+/* Terms of a partial sum: sums do not depend on the number of threads. */
+enum { SUM_SLICE = 1 << 14 };
+
+static void kldiv_slices(int64_t begin, int64_t end, void *context)
+{
+    const loss_work *f = context;
+    double *sums = f->y;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from = i * SUM_SLICE, to = from + SUM_SLICE < f->numel ? from + SUM_SLICE : f->numel;
+        sums[i] = (f->dtype == PROA_F64 ? kldiv_sum_double : kldiv_sum_float)(f, from, to);
+    }
+}
+
 PROA_KERNEL(kldiv_loss_cpu, kldiv_loss)
 {
     loss_work f = {.kind = KLDIV, .y = a->loss->data};
@@ -81,25 +99,17 @@ PROA_KERNEL(kldiv_loss_cpu, kldiv_loss)
         run_loss(&f, a->x, a->target);
         return PROA_OK;
     }
-    proa_dtype dtype = (proa_dtype)a->x->dtype;
-    float fx[1], ft[1], fy[1];
-    double s = 0;
-    int64_t n = a->x->numel;
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype == PROA_F64) {
-            double y;
-            kldiv_double((const double *)a->x->data + i, (const double *)a->target->data + i, &y, 1);
-            s += y;
-        } else {
-            kldiv_float(rows_load_float(dtype, a->x->data, i, 1, fx),
-                        rows_load_float(dtype, a->target->data, i, 1, ft), fy, 1);
-            s += (double)fy[0];
-        }
-    }
+    int64_t n = a->x->numel, slices = (n + SUM_SLICE - 1) / SUM_SLICE;
+    double s = 0, *sums = proa_scratch((size_t)(slices > 0 ? slices : 1) * sizeof *sums);
+    if (!sums) return proa_error();
+    f.dtype = (proa_dtype)a->x->dtype, f.x = a->x->data, f.label = a->target->data, f.y = sums, f.numel = n;
+    proa__parallel(slices, 1, kldiv_slices, &f);
+    for (int64_t i = 0; i < slices; i++) s += sums[i];
+    proa_scratch_free(sums);
     if (a->reduction == PROA_LOSS_REDUCTION_MEAN) s /= (double)n;
     if (a->reduction == PROA_LOSS_REDUCTION_BATCHMEAN && a->x->shape[0] > 0) /* of nothing 0, as in Paddle */
         s /= (double)a->x->shape[0];
-    rows_set(dtype, a->loss->data, 0, s);
+    rows_set(f.dtype, a->loss->data, 0, s);
     return PROA_OK;
 }
 

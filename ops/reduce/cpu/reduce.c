@@ -6,7 +6,6 @@
 #include "ops/reduce/axes.h"
 #include "ops/reduce/simd_extremes.h"
 #include "ops/reduce/plan.h"
-#include "kernels/simd_math.h"
 #include "impl/reduce.h"
 
 #include <math.h>
@@ -396,84 +395,4 @@ PROA_KERNEL(p_norm_cpu, p_norm)
     j.before = j.p == 2 ? square_f64 : j.p == 1 ? absolute_f64 : j.p == 0 ? present_f64 : power_f64;
     j.after = root_f64;
     return reduce_run(&j, a->out, mask);
-}
-
-/* ---- logsumexp: the largest, then Σ e^(x − largest) over a shifted copy ---- */
-
-static void shifted_exp(char *const *p, int64_t n, const void *args)
-{
-    (void)args;
-    double *out = (double *)(void *)p[0];
-    const double *x = (const double *)(const void *)p[1], *top = (const double *)(const void *)p[2];
-    for (int64_t i = 0; i < n; i++) {
-        double shift = isinf(top[i]) ? 0 : top[i];
-        out[i] = exp(x[i] - shift);
-    }
-}
-
-static void add_log(double *sum, const double *top, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) sum[i] = log(sum[i]) + (isinf(top[i]) ? 0 : top[i]);
-}
-
-/* Plain float32 rows: exponentials and their sums over chunks in float32, the chunks' sums in double, without
- * an intermediate tensor. */
-typedef struct lse_rows {
-    const float *x;
-    float *out;
-    int64_t n;
-} lse_rows;
-
-static void log_sum_exp_rows(int64_t begin, int64_t end, void *context)
-{
-    const lse_rows *w = context;
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = w->x + row * w->n;
-        float top = -INFINITY;
-        max_f32_row(&top, x, w->n);
-        float shift = isinf(top) ? 0 : top;
-        double total = 0;
-        for (int64_t i = 0, m; i < w->n; i += m) {
-            m = w->n - i < CHUNK ? w->n - i : CHUNK;
-            float sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int64_t k = 0; k < m; k++) sum += vexp_float(x[i + k] - shift);
-            total += (double)sum;
-        }
-        w->out[row] = (float)(log(total) + (double)shift);
-    }
-}
-
-PROA_KERNEL(logsumexp_cpu, logsumexp)
-{
-    reducer r;
-    unsigned mask;
-    PROA_TRY(proa__reduce_mask("logsumexp", &a->axis, a->x->ndim, &mask));
-    proa_tensor *out = a->out;
-    if (out->numel <= 0) return PROA_OK;
-    reduce_job j = {.r = &r, .x = a->x};
-    proa__reduce_plan(&j.plan, a->x, mask);
-    if (a->x->dtype == PROA_F32 && j.plan.rows && j.plan.reduced.n == 0 && j.plan.inner > 0) {
-        lse_rows w = {(const float *)(const void *)a->x->data, (float *)(void *)out->data, j.plan.inner};
-        proa__parallel(j.plan.outputs, SLICE / (4 * w.n) + 1, log_sum_exp_rows, &w);
-        return PROA_OK;
-    }
-    proa_meta kept = proa_meta_of(a->x), whole = kept, sums = proa_meta_of(out);
-    kept.dtype = whole.dtype = sums.dtype = PROA_F64;
-    for (int i = 0; i < kept.ndim; i++)
-        if (mask >> i & 1) kept.shape[i] = 1;
-    proa_tensor *top = proa__tensor_new(&kept), *e = proa__tensor_new(&whole), *sum = proa__tensor_new(&sums);
-    if (!top || !e || !sum) return proa_error();
-    make_reducer(&r, MAXIMUM, PROA_F64);
-    proa_status status = reduce_run(&j, top, mask);
-    proa_map map = {
-        .row = shifted_exp, .n = 3, .tensor = {e, a->x, top}, .as = {PROA_F64, PROA_F64, PROA_F64}};
-    if (status == PROA_OK) status = proa__map_run(&map);
-    make_reducer(&r, SUM, PROA_F64);
-    reduce_job k = {.r = &r, .x = e};
-    if (status == PROA_OK) status = reduce_run(&k, sum, mask);
-    add_log((double *)(void *)sum->data, (const double *)(const void *)top->data, out->numel);
-    proa__convert((proa_dtype)out->dtype, out->data, PROA_F64, sum->data, out->numel);
-    proa_drop(sum), proa_drop(e), proa_drop(top);
-    return status;
 }
