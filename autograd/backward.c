@@ -53,44 +53,6 @@ static proa_status add_to(proa_tensor **slot, proa_tensor *g, bool create_graph)
     return PROA_OK;
 }
 
-proa_tensor *proa__fit_gradient(proa_tensor *g, const proa_meta *meta)
-{
-    int extra = g->ndim - meta->ndim;
-    int64_t axes[PROA_MAX_DIMS];
-    int n = 0;
-    bool same = extra == 0, fits = extra >= 0;
-    for (int i = 0; i < g->ndim; i++) {
-        int64_t want = i < extra ? 1 : meta->shape[i - extra];
-        if (i >= extra && want == g->shape[i]) continue;
-        /* dims unknown until the run are taken as equal to the wanted ones; if one turns out to be 1, the sum
-         * is right, too */
-        if (i >= extra && (want < 0 || (g->shape[i] < 0 && want != 1))) continue;
-        fits &= want == 1;
-        same = false;
-        axes[n++] = i;
-    }
-    if (!fits) {
-        proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                  "backward: %s is no gradient of an input of shape %s; a custom backward returns one of the "
-                  "input's shape, or of a shape that the input's broadcasts to",
-                  proa__tensor_text(g), proa__shape_text(meta->shape, meta->ndim));
-        return NULL;
-    }
-    if (!same) {
-        if (n) g = proa_sum(g, .axis = ((proa_ints){n, axes, NULL, NULL}), .keepdim = true);
-        if (g && extra > 0) {
-            int64_t lead[PROA_MAX_DIMS];
-            for (int i = 0; i < extra; i++) lead[i] = i;
-            g = proa_squeeze(g, .axis = ((proa_ints){extra, lead, NULL, NULL}));
-        }
-    }
-    if (!g || (proa_dtype)g->dtype == meta->dtype) return g;
-    bool from_complex = g->dtype == PROA_C64 || g->dtype == PROA_C128;
-    bool to_complex = meta->dtype == PROA_C64 || meta->dtype == PROA_C128;
-    if (from_complex && !to_complex) g = proa_real(g);
-    return !g || (proa_dtype)g->dtype == meta->dtype ? g : proa_cast(g, meta->dtype);
-}
-
 /* ---- ordering -------------------------------------------------------------------------- */
 
 /* State of a node that an outer backward on this thread is running: one of that node's rules has started this
@@ -457,7 +419,7 @@ static proa_status run_rule(proa_node *n, bool create_graph)
         void *at = grads + f->grad_offset;
         proa_tensor **made = proa__field_one(f, args) ? (proa_tensor **)at : ((proa_tensors *)at)->at;
         for (int64_t k = 0; k < count; k++, e++)
-            if (made) PROA_TRY(send(e, made[k], create_graph));
+            if (made) PROA_TRY(send(e, proa__fit_stretched(n, e, made[k]), create_graph));
     }
     return PROA_OK;
 }

@@ -35,6 +35,12 @@ proa_tensors proa__apply_unwatched(const proa_function *fn, proa_tensors inputs,
  * has just computed from `inputs` (results of ops); stops at `inputs`. PROA_NONE where no gradient
  * arrives. */
 proa_tensors proa__grad_inside(proa_tensors outputs, proa_tensors inputs, proa_tensors grads);
+/* Number of an operand's dims that only the run knows, if one of them may be 1 where out's is longer: then
+ * the tape sums the gradient to the shape that the operand has in the run. 0: none. */
+int proa__stretched_dims(const proa_op *op, const int64_t *shape, int ndim, const proa_meta *out);
+/* The gradient that the rule of n returned for the input behind edge e, summed so. New or borrowed; NULL on
+ * error. */
+proa_tensor *proa__fit_stretched(const proa_node *n, const proa_edge *e, proa_tensor *g);
 /* For a custom function's backward: true if it may be called again, so that saved values must stay. */
 bool proa__backward_retains(void);
 

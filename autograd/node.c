@@ -51,9 +51,13 @@ proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, i
 bool proa__node_set_outputs(proa_node *n, int32_t n_out)
 {
     n->n_out = n_out;
-    if (n_out <= 1) return true;
-    n->metas = proa__alloc((size_t)n_out * sizeof *n->metas);
-    for (int32_t i = 0; n->metas && i < n_out; i++) n->metas[i].ndim = -1;
+    return n_out <= 1 || proa__node_add_metas(n);
+}
+
+bool proa__node_add_metas(proa_node *n)
+{
+    n->metas = proa__alloc((size_t)n->n_out * sizeof *n->metas);
+    for (int32_t i = 0; n->metas && i < n->n_out; i++) n->metas[i].ndim = -1;
     return n->metas != NULL;
 }
 

@@ -63,11 +63,11 @@ struct proa_node {
     bool in_place;                /* the call overwrote an input */
     int32_t device;               /* op_device of a program's op, which its gradient's ops get; 0: none */
     int32_t n_edges, n_out, n_saved;
-    struct proa_packed *packed;    /* OP: saved tensors that hooks have packed (saved_hooks.h) */
-    proa_edge *edges;              /* one an input tensor, lists flattened */
-    proa_meta *metas;              /* one an output: only when there is more than one; ndim −1: absent */
-    proa_tensor **likes;           /* one an output, only if some shape is unknown: a handle to make zeros
-                                    * like, or NULL */
+    struct proa_packed *packed; /* OP: saved tensors that hooks have packed (saved_hooks.h) */
+    proa_edge *edges;           /* one an input tensor, lists flattened */
+    proa_meta *metas;           /* one an output: if there are several, or in a program; ndim −1: absent */
+    proa_tensor **likes;        /* one an output, only if some shape is unknown: a handle that shows it
+                                    * in the run, or NULL */
     struct proa_grad_info **infos; /* one an output: hooks and retained gradients; NULL array if none */
     struct proa_grad_info *info;   /* LEAF: where the gradient goes */
     proa_saved_version *saved;
@@ -85,6 +85,7 @@ proa_node *proa__node_new(proa_node_kind kind, int32_t n_edges, int32_t n_out, i
                           size_t args_bytes);
 /* Sets the number of outputs after the call; allocates their metas if there are several. */
 bool proa__node_set_outputs(proa_node *n, int32_t n_out);
+bool proa__node_add_metas(proa_node *n);
 /* A leaf's node and its info are freed together and share one count, the info's. */
 proa_node *proa__node_retain(proa_node *n);
 void proa__node_release(proa_node *n);

@@ -292,6 +292,7 @@ static proa_status attach_output(const proa_call *call, proa_node *node, proa_te
                                  bool shows)
 {
     if (!t || t == proa_none) return PROA_OK;
+    if (t->flags & PROA_T_SYMBOLIC && !node->metas && !proa__node_add_metas(node)) return proa_error();
     if (node->metas) {
         node->metas[index] = proa_meta_of(t);
         if (t->numel < 0) PROA_TRY(keep_like(node, t, index));

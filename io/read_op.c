@@ -356,11 +356,12 @@ static proa_status fill_defaults(proa_wire_reader *r, const proa_op *op, void *a
 }
 
 /* Fills an attribute whose value the op takes from variables; *given becomes true if the file names some. */
-static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *wa, const proa_field *f,
-                                     void *args, bool *given)
+static proa_status fill_from_tensors(proa_wire_reader *r, const proa_wire_attr *wa, const proa_op *op,
+                                     const proa_field *f, void *args, bool *given)
 {
-    void *at = proa_field_at(f, args);
     bool supplied = false;
+    if (f->kind == PROA_FIELD_INT && f->alias >= 0) f = &op->fields[f->alias];
+    void *at = proa_field_at(f, args);
     proa_ints v = f->kind == PROA_FIELD_INTS ? *(proa_ints *)at : (proa_ints){0};
     PROA_TRY(proa__list_supplied(r, wa->name, wa->tensor, wa->tensors, &v, &supplied));
     *given |= supplied;
@@ -381,7 +382,7 @@ static proa_status fill_attr(proa_wire_reader *r, const proa__form *form, const 
     if (a && !proa__attr_is_variables(a)) PROA_TRY(proa__attr_to_field(r, f, args, a));
     else if (wa->missing) PROA_TRY(proa__field_from_text(f, args, wa->missing, &r->load->arena));
     else given = f->fallback != NULL;
-    PROA_TRY(fill_from_tensors(r, wa, f, args, &given));
+    PROA_TRY(fill_from_tensors(r, wa, form->op, f, args, &given));
     if (given) return PROA_OK;
     return proa_fail(PROA_ERR_CORRUPT, "attribute %s is missing", wa->name);
 }

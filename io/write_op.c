@@ -546,17 +546,33 @@ static proa_status writer_put_variables(proa_wire_writer *w, const char *attr, p
 typedef struct supply {
     proa_tensor *one;
     proa_tensors many;
+    bool named; /* the attribute names them */
 } supply;
 
-static proa_status find_supply(proa_wire_writer *w, const proa_wire_attr *a, const proa_field *f,
-                               const void *args, supply *to)
+/* The tensors that supply a field, as a list's. */
+static proa_ints suppliers(const proa_op *op, const proa_field *f, const void *args)
 {
     const void *at = proa_field_at(f, args);
-    if (f->kind == PROA_FIELD_SCALAR) {
-        const proa_scalar *v = at;
-        if (v->kind == PROA_SCALAR_TENSOR) to->one = v->tensor;
-    } else if (f->kind == PROA_FIELD_INTS) {
-        const proa_ints *v = at;
+    if (f->kind == PROA_FIELD_INT && f->alias >= 0) at = proa_field_at(&op->fields[f->alias], args);
+    else if (f->kind == PROA_FIELD_SCALAR)
+        return (proa_ints){.tensor = *(const proa_scalar_kind *)at == PROA_SCALAR_TENSOR
+                                         ? ((const proa_scalar *)at)->tensor
+                                         : NULL};
+    else if (f->kind != PROA_FIELD_INTS) return (proa_ints){0};
+    return *(const proa_ints *)at;
+}
+
+static bool names_variables(const proa_wire_attr *a) { return a->tensor && !strcmp(a->tensor, a->name); }
+
+static proa_status find_supply(proa_wire_writer *w, const proa_wire_attr *a, const proa_op *op,
+                               const proa_field *f, const void *args, supply *to)
+{
+    const proa_ints all = suppliers(op, f, args), *v = &all;
+    if (names_variables(a)) {
+        to->named = proa__ints_from_tensor(v);
+        return PROA_OK;
+    }
+    if (all.tensor || all.tensors) {
         to->one = v->tensors ? NULL : v->tensor;
         if (v->tensors) {
             to->many.at = proa__arena_array(w->arena, (size_t)v->count, sizeof(proa_tensor *));
@@ -626,7 +642,8 @@ static proa_status write_regular(proa_wire_writer *w, const proa_op *op, const v
     if (!supplies) return proa_error();
     for (int i = 0; i < wire->n_attrs; i++)
         if (wire->attrs[i].field >= 0)
-            PROA_TRY(find_supply(w, &wire->attrs[i], &op->fields[wire->attrs[i].field], args, &supplies[i]));
+            PROA_TRY(
+                find_supply(w, &wire->attrs[i], op, &op->fields[wire->attrs[i].field], args, &supplies[i]));
     PROA_TRY(proa_wire_op(w, wire->type));
     for (int i = 0; i < wire->n_slots; i++) {
         const proa_field *f = &op->fields[wire->slots[i].field];
@@ -642,7 +659,9 @@ static proa_status write_regular(proa_wire_writer *w, const proa_op *op, const v
         if (supplies[i].one) PROA_TRY(proa_wire_put_input(w, a->tensor, supplies[i].one));
         if (supplies[i].many.count)
             PROA_TRY(put_tensors(w, true, a->tensors, supplies[i].many.at, supplies[i].many.count));
-        PROA_TRY(a->field < 0 ? put_text(w, a, a->constant ? a->constant : "") : put_field(w, a, op, args));
+        if (a->field < 0) PROA_TRY(put_text(w, a, a->constant ? a->constant : ""));
+        else if (!supplies[i].named) PROA_TRY(put_field(w, a, op, args));
+        else PROA_TRY(proa_wire_put_variables(w, a->name, suppliers(op, &op->fields[a->field], args)));
     }
     return PROA_OK;
 }

@@ -38,6 +38,13 @@ static inline __attribute__((unused)) proa_status proa__wire_put_dtype(proa_wire
     return proa_wire_put_int(w, attr, PROA_WIRE_INT, proa__wire_dtype_number(d));
 }
 
+/* The tensor that supplies an int attribute, or NULL. */
+static inline __attribute__((unused)) proa_tensor *proa__wire_supplier(const proa_ints *twin)
+{
+    proa_tensor *t = twin->tensors ? twin->tensors[0] : twin->tensor;
+    return proa__is_given(t) ? t : NULL;
+}
+
 /* Writes a list of which some entries are tensors: Paddle wants a tensor for each entry. */
 static inline __attribute__((unused)) proa_status proa__wire_put_entries(proa_wire_writer *w,
                                                                          const char *slot, const proa_ints *v)

@@ -177,6 +177,10 @@ class Op:
             self.outs[0].flags.add("VIEW")
             if self.outs[0].kind == "TENSORS":
                 self.flags.discard("VIEW")
+        for before, twin in zip(self.fields, self.fields[1:]):  # `k_tensor` supplies k, or else the int before it
+            of = self.by_name.get(twin.name.removesuffix("_tensor"), before)
+            if twin.kind == "INTS" and twin.name.endswith("_tensor") and of.kind == "INT":
+                of.alias = twin
         self.communicates = bool(entry.get("communicates"))
         self.view = entry.get("view") or entry.get("plan_view")
         lists = table["dtype_lists"]

@@ -54,7 +54,8 @@ typedef struct proa_field {
     uint16_t want_offset;       /* of the want_<name> bool in the grads struct (inputs) */
     uint8_t kind, role;
     uint16_t flags;
-    int8_t alias;     /* OUT: index among `fields` of the input it aliases or overwrites; −1 */
+    int8_t alias;     /* OUT: index among `fields` of the input it aliases or overwrites; an INT attribute's:
+                       * of the list by which a tensor may supply it; −1: none */
     int8_t saved_for; /* SAVED: kept by value only if this input wants a gradient, else by meta; −1: always */
 } proa_field;
 

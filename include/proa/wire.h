@@ -46,7 +46,8 @@ typedef struct proa_wire_attr {
     const char
         *missing; /* value when a program leaves it out; NULL: the field's own default. Of a constant: not
                              NULL if it is only written, and any value is read */
-    const char *tensor;  /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL */
+    const char *tensor;  /* slot of the tensor that supplies the value ("ShapeTensor"), or NULL; the
+                            attribute's own name if it names variables itself (types VAR and VARS) */
     const char *tensors; /* slot of the list of tensors that supply it ("ShapeTensorList"), or NULL */
     int of; /* 1 + the index of the tensor field whose axes the value numbers; a negative axis is then written
              * counted from dim 0. 0: written as it is */

@@ -1,7 +1,8 @@
 /* Capture assumes that two dynamic dims are equal. A run in which one of them is 1 would need a reduction
- * that the captured backward lacks, so it is rejected. May use core. */
+ * that the captured backward lacks, so it is rejected. May use core and autograd. */
 #include "plan.h"
 
+#include "autograd/backward.h"
 #include "core/internal.h"
 #include "core/args_visit.h"
 
@@ -9,6 +10,7 @@ typedef struct broadcast {
     const proa__segment *s;
     const proa_op *op;
     const proa_meta *out;
+    proa_meta captured; /* what was known of out */
 } broadcast;
 
 static proa_status look_input(proa_tensor **slot, const proa_field *f, int64_t index, void *context)
@@ -18,6 +20,8 @@ static proa_status look_input(proa_tensor **slot, const proa_field *f, int64_t i
     const proa_var *v = proa__slot_var(*slot);
     const proa_tensor *t = v ? b->s->values[v->index].handle : NULL;
     if (!t || t->ndim != v->handle->ndim) return PROA_OK;
+    bool made = !v->is_input && !v->persistable;
+    if (made && proa__stretched_dims(b->op, v->handle->shape, t->ndim, &b->captured)) return PROA_OK;
     int kept = b->op->flags & PROA_OP_BATCHES ? 2 : 0;
     for (int d = t->ndim - 1 - kept, o = b->out->ndim - 1 - kept; d >= 0 && o >= 0; d--, o--) {
         if (v->handle->shape[d] >= 0 || t->shape[d] != 1 || b->out->shape[o] == 1) continue;
@@ -37,8 +41,9 @@ proa_status proa__check_dynamic_dims(const proa__segment *s, const proa_instr *i
     const proa_field *f = &op->fields[op->n_in + op->n_attr];
     proa__meta_ref m = proa__meta_first(metas);
     const proa_metas all = proa__metas_of(m, f);
-    for (int64_t i = 0; i < all.count; i++) {
-        broadcast b = {s, op, &all.at[i]};
+    const proa_tensors outs = proa__field_all(f, instr->args);
+    for (int64_t i = 0; i < all.count && i < outs.count; i++) {
+        broadcast b = {s, op, &all.at[i], proa_meta_of(outs.at[i])};
         PROA_TRY(proa__args_visit(op, instr->args, PROA_IN, look_input, &b));
     }
     return PROA_OK;

@@ -3,7 +3,9 @@
 #include "core/error.h"
 #include "ops/ints.h"
 #include "ops/shape/slice.h"
+#include "impl/create.h"
 #include "impl/index.h"
+#include "impl/reduce.h"
 #include "impl/shape.h"
 
 #include "ops/index/index.h"
@@ -38,26 +40,41 @@ static void replace_axis(const proa_tensor *x, int axis, const proa_tensor *inde
 
 proa_status gather_infer(const proa_gather_args *a, proa_gather_metas *m)
 {
-    int axis;
+    int axis = 0;
     int64_t v;
     PROA_TRY(proa__check_index_dtype("gather", "index", a->index));
     PROA_TRY(proa__int_or("gather", "axis", a->axis, &a->axis_tensor, &v));
-    if (v == PROA_UNKNOWN)
-        return OP_FAIL("gather", UNSUPPORTED, "axis",
-                       "comes from a variable; in a program it must be a number");
     if (a->x->ndim == 0) return OP_FAIL("gather", INVALID_ARGUMENT, "x", "is 0-D and has nothing to gather");
-    PROA_TRY(proa__single_axis("gather", "axis", v, a->x->ndim, &axis));
+    if (v != PROA_UNKNOWN) PROA_TRY(proa__single_axis("gather", "axis", v, a->x->ndim, &axis));
     if (a->index->ndim > 2 || (a->index->ndim == 2 && a->index->shape[1] >= 0 && a->index->shape[1] != 1))
         return OP_FAIL("gather", INVALID_ARGUMENT, "index", "is %s; expected shape [n], [n, 1] or []",
                        proa__tensor_text(a->index));
     replace_axis(a->x, axis, a->index, &m->out);
+    for (int i = 0; v == PROA_UNKNOWN && i < m->out.ndim; i++) m->out.shape[i] = -1;
     return PROA_OK;
+}
+
+/* Gathers x's places along an axis that only the run knows, as x was, and adds d_out there. */
+static proa_tensor *gather_along_variable_grad(const proa_gather_args *a, proa_tensor *d_out)
+{
+    proa_ints shape = proa__shape_like(a->x), all = {1, &a->x->numel, NULL, NULL};
+    proa_tensor *ones = proa_full(shape, 1, .dtype = PROA_I64);
+    proa_tensor *count = proa_cumsum(ones, .flatten = true, .exclusive = true);
+    if (a->x->numel < 0) all = (proa_ints){.tensor = proa_reshape(proa_size(a->x), PROA_INTS(1))};
+    proa_tensor *places = proa_gather(proa_reshape(count, shape), a->index, .axis_tensor = a->axis_tensor);
+    proa_tensor *flat =
+        proa_index_select_grad(proa_reshape(d_out, PROA_INTS(-1)), proa_reshape(places, PROA_INTS(-1)), all);
+    return proa_reshape(flat, shape);
 }
 
 proa_status gather_vjp(const proa_gather_args *a, proa_gather_grads *g)
 {
     int64_t axis;
     PROA_TRY(proa__int_or("gather", "axis", a->axis, &a->axis_tensor, &axis));
+    if (axis == PROA_UNKNOWN) {
+        g->d_x = gather_along_variable_grad(a, g->d_out);
+        return proa_error();
+    }
     g->d_x = proa_index_select_grad(g->d_out, a->index, proa__shape_like(a->x), .axis = axis);
     return proa_error();
 }

@@ -23,8 +23,8 @@ proa_status gather_write(const void *args, proa_wire_writer *w)
     PROA_TRY(proa_wire_op(w, "gather"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
     PROA_TRY(proa_wire_put_input(w, "Index", a->index));
-    if (proa__is_given(a->axis_tensor.tensor))
-        PROA_TRY(proa_wire_put_input(w, "Axis", a->axis_tensor.tensor));
+    if (proa__wire_supplier(&a->axis_tensor))
+        PROA_TRY(proa_wire_put_input(w, "Axis", proa__wire_supplier(&a->axis_tensor)));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, axis);

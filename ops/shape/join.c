@@ -1,6 +1,8 @@
 /* Shape inference and gradient rules of concat, split, stack, unstack and unbind. May use core and ops. */
 #include "ops/ints.h"
+#include "impl/create.h"
 #include "impl/elementwise.h"
+#include "impl/index.h"
 #include "impl/shape.h"
 
 /* ---- concat ----------------------------------------------------------------------------- */
@@ -31,26 +33,37 @@ static proa_status check_list(const char *who, const proa_tensors *x)
     return PROA_OK;
 }
 
-proa_status proa__concat_axis(const proa_concat_args *a, int *axis);
-proa_status proa__concat_axis(const proa_concat_args *a, int *axis)
+/* *axis is UNKNOWN_AXIS if it is known only when the program runs. */
+enum { UNKNOWN_AXIS = -1 };
+
+static proa_status axis_or(const char *who, int64_t axis, const proa_ints *twin, int ndim, int *to)
 {
     int64_t v;
-    PROA_TRY(proa__int_or("concat", "axis", a->axis, &a->axis_tensor, &v));
-    if (v == PROA_UNKNOWN)
-        return OP_FAIL("concat", UNSUPPORTED, "axis",
-                       "comes from a variable; in a program it must be a number");
+    PROA_TRY(proa__int_or(who, "axis", axis, twin, &v));
+    *to = UNKNOWN_AXIS;
+    return v == PROA_UNKNOWN ? PROA_OK : proa__axis(who, "axis", v, ndim, to);
+}
+
+static void forget_dims(proa_meta *m)
+{
+    for (int i = 0; i < m->ndim; i++) m->shape[i] = -1;
+}
+
+static proa_status concat_axis(const proa_concat_args *a, int *axis)
+{
     if (a->x.at[0]->ndim == 0)
         return OP_FAIL("concat", INVALID_ARGUMENT, "x", "holds 0-D tensors, which have no axis; use stack");
-    return proa__axis("concat", "axis", v, a->x.at[0]->ndim, axis);
+    return axis_or("concat", a->axis, &a->axis_tensor, a->x.at[0]->ndim, axis);
 }
 
 proa_status concat_infer(const proa_concat_args *a, proa_concat_metas *m)
 {
     int axis;
     PROA_TRY(check_list("concat", &a->x));
-    PROA_TRY(proa__concat_axis(a, &axis));
+    PROA_TRY(concat_axis(a, &axis));
     m->out = proa_meta_of(a->x.at[0]);
-    for (int k = 1; k < a->x.count; k++)
+    if (axis == UNKNOWN_AXIS) forget_dims(&m->out);
+    for (int k = 1; k < a->x.count && axis != UNKNOWN_AXIS; k++)
         for (int i = 0; i < m->out.ndim; i++) {
             int64_t d = a->x.at[k]->shape[i], *have = &m->out.shape[i];
             if (i != axis) {
@@ -81,12 +94,37 @@ static proa_tensor *part_of(proa_tensor *d_out, proa_tensor *x, int axis, int64_
     return proa_slice(d_out, axes, starts, ends);
 }
 
+/* x's dims as a tensor: of a shape that is known, an op that holds the numbers. */
+static proa_tensor *dims_of(proa_tensor *x)
+{
+    if (x->numel < 0) return proa_shape(x);
+    return proa_assign_value(PROA_INTS(x->ndim), PROA_I32,
+                             .int_values = ((proa_ints){x->ndim, x->shape, NULL, NULL}));
+}
+
+/* The parts of d_out where only the run knows the axis: their lengths are taken from the shapes of x. */
+static proa_status parts_along_variable(const proa_concat_args *a, proa_concat_grads *g)
+{
+    proa_tensor *axis = proa__axes_tensor(&a->axis_tensor, a->x.at[0]->ndim);
+    proa_tensor **lengths = proa_scope_alloc((size_t)a->x.count * sizeof(proa_tensor *));
+    int64_t *numbers = proa_scope_alloc((size_t)a->x.count * sizeof *numbers);
+    if (!lengths || !numbers) return proa_error();
+    for (int64_t k = 0; k < a->x.count; k++) {
+        numbers[k] = 0;
+        lengths[k] = proa_gather(dims_of(a->x.at[k]), axis);
+    }
+    g->d_x = proa_split(g->d_out, .sections = ((proa_ints){a->x.count, numbers, NULL, lengths}),
+                        .axis_tensor = a->axis_tensor);
+    return proa_error();
+}
+
 proa_status concat_vjp(const proa_concat_args *a, proa_concat_grads *g)
 {
     int axis;
     int64_t offset = 0;
     proa_tensor *at = NULL;
-    PROA_TRY(proa__concat_axis(a, &axis));
+    PROA_TRY(concat_axis(a, &axis));
+    if (axis == UNKNOWN_AXIS) return parts_along_variable(a, g);
     g->d_x.at = proa_scope_alloc((size_t)a->x.count * sizeof *g->d_x.at);
     if (!g->d_x.at) return proa_error();
     g->d_x.count = a->x.count;
@@ -96,16 +134,10 @@ proa_status concat_vjp(const proa_concat_args *a, proa_concat_grads *g)
 
 /* ---- split ------------------------------------------------------------------------------ */
 
-proa_status proa__split_axis(const proa_split_args *a, int *axis);
-proa_status proa__split_axis(const proa_split_args *a, int *axis)
+static proa_status split_axis(const proa_split_args *a, int *axis)
 {
-    int64_t v;
-    PROA_TRY(proa__int_or("split", "axis", a->axis, &a->axis_tensor, &v));
-    if (v == PROA_UNKNOWN)
-        return OP_FAIL("split", UNSUPPORTED, "axis",
-                       "comes from a variable; in a program it must be a number");
     if (a->x->ndim == 0) return OP_FAIL("split", INVALID_ARGUMENT, "x", "is 0-D and has no axis to part");
-    return proa__axis("split", "axis", v, a->x->ndim, axis);
+    return axis_or("split", a->axis, &a->axis_tensor, a->x->ndim, axis);
 }
 
 /* Each part is a tensor of its own. */
@@ -117,7 +149,7 @@ static proa_status check_parts(const char *who, int64_t n)
 
 static proa_status split_even(const proa_split_args *a, int axis, proa_metas *out)
 {
-    int64_t dim = a->x->shape[axis];
+    int64_t dim = axis == UNKNOWN_AXIS ? -1 : a->x->shape[axis];
     if (a->num < 1 || (dim >= 0 && dim % a->num))
         return OP_FAIL("split", INVALID_ARGUMENT, "num",
                        "is %lld, which does not part axis %d of length %lld evenly", (long long)a->num, axis,
@@ -126,7 +158,22 @@ static proa_status split_even(const proa_split_args *a, int axis, proa_metas *ou
     PROA_TRY(proa_metas_resize(out, a->num));
     for (int64_t k = 0; k < a->num; k++) {
         out->at[k] = proa_meta_of(a->x);
-        out->at[k].shape[axis] = dim < 0 ? -1 : dim / a->num;
+        if (axis != UNKNOWN_AXIS) out->at[k].shape[axis] = dim < 0 ? -1 : dim / a->num;
+        else forget_dims(&out->at[k]);
+    }
+    return PROA_OK;
+}
+
+/* Lengths of the parts, which the run compares with the axis. */
+static proa_status split_unknown(const proa_split_args *a, proa_metas *out)
+{
+    for (int64_t k = 0; k < out->count; k++) {
+        int64_t part = proa__ints_at(&a->sections, k);
+        if (part < -1 && part != PROA_UNKNOWN)
+            return OP_FAIL("split", INVALID_ARGUMENT, "sections", "entry %lld is %lld", (long long)k,
+                           (long long)part);
+        out->at[k] = proa_meta_of(a->x);
+        forget_dims(&out->at[k]);
     }
     return PROA_OK;
 }
@@ -135,11 +182,12 @@ proa_status split_infer(const proa_split_args *a, proa_split_metas *m)
 {
     int axis;
     int64_t n, rest, hole = -1;
-    PROA_TRY(proa__split_axis(a, &axis));
+    PROA_TRY(split_axis(a, &axis));
     PROA_TRY(proa__ints_count("split", "sections", &a->sections, &n));
     if (n == 0) return split_even(a, axis, &m->out);
     PROA_TRY(check_parts("split", n));
     PROA_TRY(proa_metas_resize(&m->out, n));
+    if (axis == UNKNOWN_AXIS) return split_unknown(a, &m->out);
     rest = a->x->shape[axis];
     bool known = rest >= 0;
     for (int64_t k = 0; k < n; k++) {

@@ -2,6 +2,7 @@
  * use core and ops. */
 #include "ops/shape/pad.h"
 #include "ops/shape/slice.h"
+#include "impl/elementwise.h"
 #include "impl/shape.h"
 
 static proa_status read_paddings(const char *who, const proa_ints *paddings, int want, int64_t *to)
@@ -82,11 +83,16 @@ proa_status pad_vjp(const proa_pad_args *a, proa_pad_grads *g)
 {
     int64_t back[2 * PROA_MAX_DIMS];
     int n = 0;
+    if (a->paddings.tensor && proa__ints_unknown(&a->paddings)) {
+        proa_tensor *given = a->paddings.tensor;
+        g->d_x = proa_pad(g->d_out, ((proa_ints){.tensor = proa_subtract(proa__zero_of(given), given)}));
+        return proa_error();
+    }
     PROA_TRY(proa__ints_list("pad", "paddings", &a->paddings, 2 * PROA_MAX_DIMS, back, &n));
     for (int i = 0; i < n; i++) {
         if (back[i] == PROA_UNKNOWN)
             return OP_FAIL("pad", UNSUPPORTED, "paddings",
-                           "come from a variable; no gradient in a program then");
+                           "come from several variables; for a gradient in a program join them in one");
         back[i] = -back[i];
     }
     g->d_x = proa_pad(g->d_out, ((proa_ints){n, back, NULL, NULL}));

@@ -169,10 +169,24 @@ proa_status flatten_vjp(const proa_flatten_args *a, proa_flatten_grads *g)
 
 /* ---- squeeze, unsqueeze, flatten -------------------------------------------------------- */
 
+/* Axes that are known only when the program runs are taken to have length 1, as in Paddle. */
+static proa_status squeeze_unknown(const proa_squeeze_args *a, proa_meta *m)
+{
+    int64_t n;
+    PROA_TRY(proa__ints_count("squeeze", "axis", &a->axis, &n));
+    if (n > a->x->ndim)
+        return OP_FAIL("squeeze", INVALID_ARGUMENT, "axis", "names %lld axes; x has %d", (long long)n,
+                       a->x->ndim);
+    *m = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = (int8_t)(a->x->ndim - n)};
+    for (int i = 0; i < m->ndim; i++) m->shape[i] = -1;
+    return PROA_OK;
+}
+
 proa_status squeeze_infer(const proa_squeeze_args *a, proa_squeeze_metas *m)
 {
     int axes[PROA_MAX_DIMS], n = 0;
     uint32_t named = 0;
+    if (proa__ints_unknown(&a->axis)) return squeeze_unknown(a, &m->out);
     PROA_TRY(proa__axes("squeeze", "axis", &a->axis, a->x->ndim, axes, &n));
     for (int i = 0; i < n; i++) named |= 1u << axes[i];
     m->out.dtype = (proa_dtype)a->x->dtype;

@@ -167,8 +167,8 @@ proa_status concat_write(const void *args, proa_wire_writer *w)
     const proa_concat_args *a = args;
     PROA_TRY(proa_wire_op(w, "concat"));
     for (int64_t i = 0; i < a->x.count; i++) PROA_TRY(proa_wire_put_input(w, "X", a->x.at[i]));
-    if (proa__is_given(a->axis_tensor.tensor))
-        PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    if (proa__wire_supplier(&a->axis_tensor))
+        PROA_TRY(proa_wire_put_input(w, "AxisTensor", proa__wire_supplier(&a->axis_tensor)));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     return proa_wire_put_int(w, "axis", PROA_WIRE_INT, a->axis);
 }
@@ -189,8 +189,8 @@ proa_status split_write(const void *args, proa_wire_writer *w)
     const proa_split_args *a = args;
     PROA_TRY(proa_wire_op(w, "split"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (proa__is_given(a->axis_tensor.tensor))
-        PROA_TRY(proa_wire_put_input(w, "AxisTensor", a->axis_tensor.tensor));
+    if (proa__wire_supplier(&a->axis_tensor))
+        PROA_TRY(proa_wire_put_input(w, "AxisTensor", proa__wire_supplier(&a->axis_tensor)));
     for (int64_t i = 0; i < a->out.count; i++) PROA_TRY(proa_wire_put_output(w, "Out", a->out.at[i]));
     PROA_TRY(proa_wire_put_int(w, "num", PROA_WIRE_INT, a->num));
     int64_t axis = a->axis < 0 ? a->axis + a->x->ndim : a->axis; /* the program's op takes no negative one */
@@ -247,8 +247,8 @@ proa_status one_hot_write(const void *args, proa_wire_writer *w)
     const proa_one_hot_args *a = args;
     PROA_TRY(proa_wire_op(w, "one_hot_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (proa__is_given(a->depth_tensor.tensor))
-        PROA_TRY(proa_wire_put_input(w, "depth_tensor", a->depth_tensor.tensor));
+    if (proa__wire_supplier(&a->depth_tensor))
+        PROA_TRY(proa_wire_put_input(w, "depth_tensor", proa__wire_supplier(&a->depth_tensor)));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_int(w, "depth", PROA_WIRE_INT, a->num_classes));
     PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)a->dtype));

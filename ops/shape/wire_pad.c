@@ -15,6 +15,14 @@ static proa_ints paddings_of(proa_wire_reader *r)
     return proa__is_given(given) ? (proa_ints){.tensor = given} : proa_wire_ints(r, "paddings");
 }
 
+/* A variable's paddings top, bottom, left, right as left, right, top, bottom. */
+static proa_ints sides_first(proa_tensor *t)
+{
+    proa_tensor *rows = proa_slice(t, PROA_INTS(0), PROA_INTS(0), PROA_INTS(2));
+    proa_tensor *columns = proa_slice(t, PROA_INTS(0), PROA_INTS(2), PROA_INTS(4));
+    return (proa_ints){.tensor = proa_concat(PROA_LIST(columns, rows))};
+}
+
 /* pad2d: an image, paddings top, bottom, left, right; its mode "edge" is replicate. */
 proa_status pad3d_read_2d(proa_wire_reader *r)
 {
@@ -25,16 +33,14 @@ proa_status pad3d_read_2d(proa_wire_reader *r)
     int n = 0;
     if (!mode || !format) return proa_error();
     PROA_TRY(proa__ints_list("pad3d", "paddings", &in, 4, v, &n));
-    if (v[0] == PROA_UNKNOWN)
-        return OP_FAIL("pad3d", UNSUPPORTED, "paddings",
-                       "of pad2d comes from a variable; in a program they must be numbers");
     if (n != 4)
         return OP_FAIL("pad3d", INVALID_ARGUMENT, "paddings", "of pad2d are %d numbers; expected 4", n);
     proa_pad_mode m = !strcmp(mode, "reflect") ? PROA_PAD_MODE_REFLECT
                       : !strcmp(mode, "edge")  ? PROA_PAD_MODE_REPLICATE
                                                : PROA_PAD_MODE_CONSTANT;
+    proa_ints turned = PROA_INTS(v[2], v[3], v[0], v[1]);
     proa_tensor *out =
-        proa_pad3d(proa_wire_input(r, "X"), PROA_INTS(v[2], v[3], v[0], v[1]), .mode = m,
+        proa_pad3d(proa_wire_input(r, "X"), in.tensor ? sides_first(in.tensor) : turned, .mode = m,
                    .value = proa_wire_float(r, "pad_value", 0),
                    .data_format = strcmp(format, "NHWC") ? PROA_DATA_FORMAT_NCHW : PROA_DATA_FORMAT_NHWC);
     return proa_wire_result(r, "Out", out);
@@ -128,12 +134,34 @@ static proa_status padding_of(padding *p, const char *op, const proa_tensor *ima
     PROA_TRY(proa__ints_list(op, "paddings", paddings, SIDES, p->sides, &n));
     for (int i = 0; i < n; i++) {
         if (p->sides[i] != PROA_UNKNOWN) continue;
-        if (p->units)
+        if (paddings->tensors)
             return OP_FAIL(op, UNSUPPORTED, "paddings",
-                           "come from a variable; a program needs x with 5 axes then");
+                           "come from several variables; Paddle's format takes one");
         p->sides[i] = 0;
     }
     return PROA_OK;
+}
+
+/* Paddings that a variable supplies with zeros behind them, for the unit axes. */
+static proa_status put_given(proa_wire_writer *w, padding *p)
+{
+    if (!proa__is_given(p->given) || !p->units) return PROA_OK;
+    proa_dtype dtype = (proa_dtype)p->given->dtype;
+    const proa_meta rest = {.dtype = dtype, .ndim = 1, .shape = {(int64_t)2 * p->units}};
+    const proa_meta all = {.dtype = dtype, .ndim = 1, .shape = {SIDES}};
+    proa_tensor *zeros = proa_wire_temporary(w, &rest), *joined = proa_wire_temporary(w, &all);
+    if (!zeros || !joined) return proa_error();
+    PROA_TRY(proa_wire_op(w, "fill_constant"));
+    PROA_TRY(proa_wire_put_output(w, "Out", zeros));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", dtype));
+    PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, (proa_ints){1, rest.shape, NULL, NULL}));
+    PROA_TRY(proa_wire_put_float(w, "value", 0));
+    PROA_TRY(proa_wire_op(w, "concat"));
+    PROA_TRY(proa_wire_put_input(w, "X", p->given));
+    PROA_TRY(proa_wire_put_input(w, "X", zeros));
+    PROA_TRY(proa_wire_put_output(w, "Out", joined));
+    p->given = joined;
+    return proa_wire_put_int(w, "axis", PROA_WIRE_INT, 0);
 }
 
 static proa_tensor *widened(proa_wire_writer *w, const padding *p, const proa_tensor *t)
@@ -186,6 +214,7 @@ proa_status pad3d_write(const void *args, proa_wire_writer *w)
     padding p;
     proa_tensor *x = a->x;
     PROA_TRY(padding_of(&p, "pad3d", x, &a->paddings, a->data_format, a->mode, a->value));
+    PROA_TRY(put_given(w, &p));
     PROA_TRY(put_wide(w, &p, &x));
     PROA_TRY(proa_wire_op(w, "pad3d"));
     PROA_TRY(proa_wire_put_input(w, "X", x));
@@ -199,6 +228,7 @@ proa_status pad3d_grad_write(const void *args, proa_wire_writer *w)
     proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x), *d_out = a->d_out;
     if (!x) return proa_error();
     PROA_TRY(padding_of(&p, "pad3d_grad", d_out, &a->paddings, a->data_format, a->mode, 0));
+    PROA_TRY(put_given(w, &p));
     PROA_TRY(put_wide(w, &p, &x));
     PROA_TRY(put_wide(w, &p, &d_out));
     PROA_TRY(proa_wire_op(w, "pad3d_grad"));

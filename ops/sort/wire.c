@@ -1,6 +1,7 @@
 /* argsort and topk in Paddle's programs: argsort also gives the values, and topk's k may be a tensor. May use
  * core and ops. */
 #include "ops/ints.h"
+#include "ops/wire_util.h"
 #include "impl/sort.h"
 
 #include <proa/wire.h>
@@ -39,8 +40,8 @@ proa_status topk_write(const void *args, proa_wire_writer *w)
     const proa_topk_args *a = args;
     PROA_TRY(proa_wire_op(w, "top_k_v2"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    if (a->k_tensor.tensor && a->k_tensor.tensor != proa_none)
-        PROA_TRY(proa_wire_put_input(w, "K", a->k_tensor.tensor));
+    if (proa__wire_supplier(&a->k_tensor))
+        PROA_TRY(proa_wire_put_input(w, "K", proa__wire_supplier(&a->k_tensor)));
     PROA_TRY(proa_wire_put_output(w, "Out", a->out));
     PROA_TRY(proa_wire_put_output(w, "Indices", a->indices));
     PROA_TRY(proa_wire_put_int(w, "k", PROA_WIRE_INT, a->k));

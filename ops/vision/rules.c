@@ -34,6 +34,14 @@ proa_status grid_sample_vjp(const proa_grid_sample_args *a, proa_grid_sample_gra
     return proa_error();
 }
 
+/* Entry i of a shape that variables supply, as one. */
+static proa_tensor *length_of(const proa_ints *v, int64_t i)
+{
+    if (proa__is_given(v->tensor)) return proa_slice(v->tensor, PROA_INTS(0), PROA_INTS(i), PROA_INTS(i + 1));
+    if (v->tensors && proa__is_given(v->tensors[i])) return v->tensors[i];
+    return proa_full(PROA_INTS(1), (double)v->at[i], .dtype = PROA_I64);
+}
+
 /* out = theta · [base; 1], where base is what the identity makes: d_theta = d_outᵀ · [base; 1]. */
 proa_status affine_grid_vjp(const proa_affine_grid_args *a, proa_affine_grid_grads *g)
 {
@@ -41,16 +49,16 @@ proa_status affine_grid_vjp(const proa_affine_grid_args *a, proa_affine_grid_gra
     int64_t rows[] = {a->theta->shape[0], -1, n};
     proa_tensor *one =
         proa_unsqueeze(proa_eye(n, .num_columns = n + 1, .dtype = (proa_dtype)a->theta->dtype), PROA_INTS(0));
+    proa_tensor *each[PROA_MAX_DIMS] = {0};
+    bool unknown = proa__ints_unknown(&a->out_shape);
     PROA_TRY(proa__ints_count("affine_grid", "out_shape", &a->out_shape, &count));
-    for (int64_t i = 0; i < count; i++) {
-        shape[i] = proa__ints_at(&a->out_shape, i);
-        if (shape[i] == PROA_UNKNOWN)
-            return OP_FAIL("affine_grid", UNSUPPORTED, "out_shape",
-                           "comes from a variable; for a gradient in a program it must be numbers");
+    for (int64_t i = 1; i < count; i++) {
+        shape[i] = unknown ? 0 : proa__ints_at(&a->out_shape, i);
+        if (unknown) each[i] = length_of(&a->out_shape, i);
     }
     shape[0] = 1;
-    proa_tensor *base =
-        proa_affine_grid(one, ((proa_ints){count, shape, NULL, NULL}), .no_align_corners = !a->align_corners);
+    proa_tensor *base = proa_affine_grid(one, ((proa_ints){count, shape, NULL, unknown ? each : NULL}),
+                                         .no_align_corners = !a->align_corners);
     base = proa_reshape(base, PROA_INTS(1, -1, n));
     proa_tensor *ones = proa_full_like(proa_slice(base, PROA_INTS(2), PROA_INTS(0), PROA_INTS(1)), 1);
     base = proa_concat(PROA_LIST(base, ones), .axis = 2);

@@ -126,6 +126,8 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
         return false;
     }
     const proa_field *f = &self->op->fields[p->field];
+    bool late = py_is_dim(value) || (py_is_tensor(value) && proa_is_symbolic(py_tensor_of(value)));
+    if (late && f->kind == PROA_FIELD_INT && f->alias >= 0) f = &self->op->fields[f->alias];
     bool unset = value == Py_None && !p->required && f->role == PROA_ATTR;
     if (unset && (p->none || (proa_program_current() && !must_be(self, p->name, "int"))))
         return true; /* keeps the default */

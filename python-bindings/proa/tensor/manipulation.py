@@ -81,7 +81,6 @@ def split(x, num_or_sections, axis=0, name=None):
     >>> [part.shape for part in paddle.split(paddle.ones([6, 2]), [1, 2, -1])]
     [[1, 2], [2, 2], [3, 2]]
     """
-    axis = int(axis) if isinstance(axis, Tensor) else axis
     if isinstance(num_or_sections, (list, tuple)):
         return list(_core.split(x, bounds(num_or_sections), 0, axis))
     return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))

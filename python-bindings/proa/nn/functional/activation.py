@@ -68,9 +68,10 @@ def glu(x, axis=-1, name=None):
     >>> paddle.nn.functional.glu(paddle.to_tensor([4.0, 0.0])).tolist()
     [2.0]
     """
-    if not -x.ndim <= axis < x.ndim:
+    supplied = _core.is_capturing() and isinstance(axis, _core.Tensor)
+    if not supplied and not -x.ndim <= axis < x.ndim:
         raise ValueError(f"glu: axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
-    if _core.is_capturing() and known(x.shape[axis]) and x.shape[axis] % 2:
+    if not supplied and _core.is_capturing() and known(x.shape[axis]) and x.shape[axis] % 2:
         raise AssertionError(f"glu: x must have an even length along axis {axis}, got shape {x.shape}")
     a, b = _core.split(x, (), 2, axis)
     return a * _core.sigmoid(b)

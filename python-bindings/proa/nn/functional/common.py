@@ -96,14 +96,14 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
         raise AssertionError(f"pad: data_format must be one such as 'NCHW' or 'NLC', got {data_format!r}")
     ndim = x.ndim
     if isinstance(pad, _core.Tensor):
-        pad = pad.tolist()
+        pad = pad if pad.is_symbolic else pad.tolist()
     elif not isinstance(pad, (list, tuple)):
         raise TypeError(f"pad: pad must be ints or a Tensor of ints, got {pad!r}")
     elif mode == "constant" and len(pad) == 2 * ndim:
         return _core.pad(x, pad, float(value))
     if ndim not in _PAD_FORMATS:
         raise AssertionError(f"pad: x must have 3, 4 or 5 axes, or pad two numbers for each of them; got x of shape "
-                             f"{x.shape} and {len(pad)} numbers")
+                             f"{x.shape} and pad {pad}")
     if data_format not in _PAD_FORMATS[ndim]:
         raise AssertionError(f"pad: data_format must be '{_PAD_FORMATS[ndim][0]}' or '{_PAD_FORMATS[ndim][1]}' for x "
                              f"with {ndim} axes, got {data_format!r}")

@@ -26,4 +26,4 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
 @asks("eager:num_classes:number,bool,Tensor!InvalidArgument num_classes&int")
 def one_hot(x, num_classes, name=None):
     """A last axis of num_classes zeros with a one at the place that x names."""
-    return _core.one_hot(x, int(num_classes))
+    return _core.one_hot(x, num_classes if isinstance(num_classes, _core.Tensor) else int(num_classes))
