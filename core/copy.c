@@ -158,7 +158,8 @@ static void pair_dims(copy_plan *p)
 /* ---- transposes: a block is as many rows and columns as a cache line has elements ---- */
 
 enum { LINE = 64, TILE = 32 }; /* bytes of a cache line; edge of a tile that neither side has contiguous */
-enum { TURN_ROWS = 8, SHORT_ROWS = 256 }; /* blocks adjacent in the source; rows at a time in turn_short */
+/* Blocks adjacent in the source; columns at a time of rows of no block; rows at a time in turn_short. */
+enum { TURN_ROWS = 8, TURN_COLUMNS = 64, SHORT_ROWS = 256 };
 
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -330,7 +331,11 @@ static void turn_plane(const copy_plan *p, char *d, const char *s, int64_t begin
     for (int64_t r = begin; r < rows && columns < n; r++)
         copy_row(d + r * ds + columns * item, s + r * item + columns * ss, n - columns, item, ss, p->item,
                  false);
-    for (int64_t r = rows; r < end; r++) copy_row(d + r * ds, s + r * item, n, item, ss, p->item, false);
+    for (int64_t c = 0; c < n; c += TURN_COLUMNS) { /* rows of no block, which share lines of s */
+        int64_t m = n - c < TURN_COLUMNS ? n - c : TURN_COLUMNS;
+        for (int64_t r = rows; r < end; r++)
+            copy_row(d + r * ds + c * item, s + r * item + c * ss, m, item, ss, p->item, false);
+    }
 }
 
 static void copy_plane(const copy_plan *p, char *d, const char *s, int64_t begin, int64_t end)
