@@ -7,8 +7,9 @@ then tables, JSON, a page of Markdown and a chart, in build/bench/.
                       [--keep-memory] [--compile] [--docs]
 
 Families: overhead, kernels, training, sizes (training at the sizes that the release draws), inference, io (all, without being
-asked), compiled, busy (beside other work, against PyTorch; --rounds 1 takes three minutes), dist (collectives, and steps of
-parallel trainings), and c (the programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name.
+asked), ops (some 570 rows against PyTorch, on shapes that nobody has tuned them for; --rounds 1 takes two minutes), compiled, busy
+(beside other work, against PyTorch; --rounds 1 takes three minutes), dist (collectives, and steps of parallel trainings), and c (the
+programs of benchmarks/*.c). --only picks rows, --unit picks units, by a part of their name.
 --keep-memory also runs the peers with a glibc that is told to keep freed memory. --docs: the tables go into docs/benchmarks.md and
 the chart beside it. --quick:
 one round, small tensors: shows that everything works, and measures nothing."""
@@ -29,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = pathlib.Path(os.environ.get("PROA_BUILD", ROOT / "build")).resolve()
 DEFAULT = ["overhead", "kernels", "training", "sizes", "inference", "io"]
-ASKED = ["compiled", "busy", "c", "dist"]
+ASKED = ["ops", "compiled", "busy", "c", "dist"]
 HOMES = {"proa": ".venv", "paddle": ".venv-oracle", "torch": ".venv-torch", "onnxruntime": ".venv-torch"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 TIMEOUT, COMPILES = 300, 1200  # seconds a process may take; of the family whose first steps do

@@ -17,9 +17,10 @@ def families():
     import files
     import inference
     import kernels
+    import ops
     import overhead
     import training
-    return {"overhead": overhead.units, "kernels": kernels.units, "training": training.units,
+    return {"overhead": overhead.units, "kernels": kernels.units, "ops": ops.units, "training": training.units,
             "sizes": training.drawn_units, "compiled": training.compiled_units, "inference": inference.units, "io": files.units, "busy": busy.units}
 
 

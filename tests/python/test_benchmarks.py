@@ -28,7 +28,7 @@ def run(out, *words):
 
 
 def test_every_family_runs(tmp_path):
-    names = ["overhead", "kernels", "training", "compiled", "inference", "io"]
+    names = ["overhead", "kernels", "ops", "training", "compiled", "inference", "io"]
     text, results = run(tmp_path, *names)
     assert [f["family"] for f in results["families"]] == names
     rows = {(f["family"], r["unit"], r["row"]): r for f in results["families"] for r in f["rows"]}

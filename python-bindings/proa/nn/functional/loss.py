@@ -138,7 +138,7 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
     0.6931
     """
     reduction_of(reduction, "nll_loss")
-    if input.ndim == label.ndim != 4 and label.ndim > 1 and label.shape[1] == 1:
+    if input.ndim == label.ndim != 4 and label.ndim > 1 and label.declared_shape[1] in (1, -1):
         label = _core.squeeze(label, 1)
     if input.ndim < 2 or input.ndim - 1 != label.ndim:
         raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
