@@ -42,6 +42,7 @@ was not given is passed over."""
 import builtins
 import functools
 import re
+import sys
 import types
 
 from . import _core
@@ -359,13 +360,18 @@ def asks(rules):
 
 
 def named(namespace, but=()):
-    """Has the functions of a namespace name their results in programs after their argument `name`; `but` are left alone."""
+    """Has the functions of a namespace name their results in programs after their argument `name`, there and in the module that
+    defines them; `but` are left alone."""
     for key, value in list(namespace.items()):
         if type(value) is not types.FunctionType or key[:1] == "_" or key in but:
             continue
-        code = value.__code__
-        if "name" in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
-            namespace[key] = _core.asked(value, "")
+        code, home = value.__code__, vars(sys.modules[value.__module__])
+        if "name" not in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+            continue
+        if home.get(value.__name__) is value:
+            home[value.__name__] = _core.asked(value, "")
+        twin = home.get(value.__name__)
+        namespace[key] = twin if getattr(twin, "__code__", None) is code else _core.asked(value, "")
 
 
 _core.set_answer(answer)

@@ -15,7 +15,7 @@ MODULES = ["nn_functional_activation", "nn_functional_common", "nn_functional_co
 REFUSED = {
     "nn_functional_activation": {"elu_in_place", "gumbel_softmax_shape"},
     "nn_functional_common": {"dropout_kept_values", "pad", "sequence_mask"},
-    "nn_functional_loss": {f"{a}_{b}" for a in ("embedding", "likelihood") for b in ("mean", "sum", "none")},
+    "nn_functional_loss": {"bce_of_no_probabilities", *(f"{a}_{b}" for a in ("embedding", "likelihood") for b in ("mean", "sum", "none"))},
     "tensor_creation": {"members", "state", "printing", "shapes_of_arrays"},
     "tensor_indexing": {"get_masks", "set_masks"},
     "tensor_linalg": {"contractions"},
