@@ -245,6 +245,13 @@ def compositions():
             paddle.inner(x, y), paddle.nan_to_num(x), paddle.multiplex([x, y], paddle.to_tensor([[0], [1], [0]], dtype="int32")), paddle.atan2(x, y)]
 
 
+@case("paddle.nan_to_num")
+def nan_to_num_order():
+    """NaN is replaced first: by infinity, it then counts as one."""
+    x = paddle.to_tensor([float("nan"), float("inf"), -float("inf"), 1.5])
+    return [paddle.nan_to_num(x, **given) for given in ({"nan": float("inf")}, {"nan": -float("inf"), "neginf": -3.0}, {"posinf": 1.0})]
+
+
 @case("paddle.gcd", "paddle.lcm", "paddle.take", grad=False)
 def integers():
     x, y = ints(3, 4, low=-20, high=20), ints(4, low=1, high=20)
