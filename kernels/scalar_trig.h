@@ -182,7 +182,7 @@ PROA_FORMULA float m_lgamma_quick_F32(float x)
     p = p * s + 0.0833333333333333333;
     double series = (y - 0.5) * m_log_positive(y) - y + 0.91893853320467274178 + p * v;
     double r = series - m_log_positive(d < 8 ? product : 1.0);
-    return (x == 1.0f) | (x == 2.0f) ? 0.0f : (float)r;
+    return ((x == 1.0f) | (x == 2.0f)) ? 0.0f : (float)r;
 }
 
 /* fmod(x, y), exact: with a quotient q below 2^29, q y and x − q y are exact in double, and no quotient is so

@@ -5,6 +5,8 @@
 
 #include "core/copy.h"
 
+#include <stdlib.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
