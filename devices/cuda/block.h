@@ -168,15 +168,22 @@ template <class Op, class T> static __device__ T cuda_block_scan(T v, T *total)
 
 /* ---- errors that only the elements tell ------------------------------------------------ */
 
-/* Reports that entry `entry` of an op's argument is `value`, outside [first, last]; the host gets the error
- * at its next synchronization (the first report wins). `fault` is that of cuda_context; the texts are string
- * literals of the host. The kernel continues and skips that entry. */
-static __device__ void cuda_raise(cuda_fault *fault, const char *op, const char *argument, int64_t entry,
-                                  int64_t value, int64_t first, int64_t last)
+/* Where a kernel reports an invalid element of one argument, and whose it is. Made on the host
+ * (cuda_reports), whose texts these are: a literal in a kernel is in the memory of the GPU. */
+struct cuda_report {
+    cuda_fault *fault;
+    const char *op, *argument;
+};
+
+/* Reports that entry `entry` is `value`, outside [first, last]; the host gets the error at its next
+ * synchronization (the first report wins). The kernel continues and skips that entry. */
+static __device__ void cuda_raise(const cuda_report &to, int64_t entry, int64_t value, int64_t first,
+                                  int64_t last)
 {
+    cuda_fault *fault = to.fault;
     if (atomicCAS(&fault->raised, 0, 1) != 0) return;
-    fault->op = op;
-    fault->argument = argument;
+    fault->op = to.op;
+    fault->argument = to.argument;
     fault->entry = entry;
     fault->value = value;
     fault->first = first;

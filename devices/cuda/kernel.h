@@ -619,6 +619,11 @@ template <class X> static inline bool cuda_packs(int64_t n, const void *a, const
 
 #include "devices/cuda/block.h"
 
+static inline cuda_report cuda_reports(const cuda_context *c, const char *argument)
+{
+    return {c->fault, c->running->name, argument};
+}
+
 /* ---- indices --------------------------------------------------------------------------- */
 
 /* Entries of an int32 or int64 tensor that must be in [0, limit). An entry outside is reported as an error at
@@ -627,16 +632,12 @@ struct cuda_indices {
     const char *data;
     bool narrow;
     int64_t limit;
-    cuda_fault *fault;
-    const char *op, *argument;
+    cuda_report report;
     CUDA_MEMBER int64_t raw(int64_t i) const
     {
         return narrow ? ((const int32_t *)(const void *)data)[i] : ((const int64_t *)(const void *)data)[i];
     }
-    CUDA_MEMBER void refuse(int64_t i, int64_t v) const
-    {
-        cuda_raise(fault, op, argument, i, v, 0, limit - 1);
-    }
+    CUDA_MEMBER void refuse(int64_t i, int64_t v) const { cuda_raise(report, i, v, 0, limit - 1); }
     /* Entry i; −1 if it is out of range: the kernel then skips it. */
     CUDA_MEMBER int64_t at(int64_t i) const
     {
@@ -650,7 +651,7 @@ static inline cuda_indices cuda_indices_of(const cuda_context *c, const char *ar
                                            int64_t limit)
 {
     cuda_tensor x = cuda_look(t);
-    return {x.data, x.dtype == PROA_I32, limit, c->fault, c->running->name, argument};
+    return {x.data, x.dtype == PROA_I32, limit, cuda_reports(c, argument)};
 }
 
 #endif

@@ -140,7 +140,7 @@ gemm_key key_of(const cuda_gemm *g)
     k.batches = g->batches, k.x_step = g->x_step, k.y_step = g->y_step, k.out_step = g->out_step;
     k.dtype = g->dtype, k.transpose_x = g->transpose_x, k.transpose_y = g->transpose_y;
     k.epilogue = g->epilogue, k.biased = g->bias != NULL, k.has_aux = g->aux != NULL, k.adds = g->beta != 0;
-    k.tf32 = g->dtype == PROA_F32 && cuda_flag("allow_tf32");
+    k.tf32 = g->dtype == PROA_F32 && cuda_rounded_products(g->dtype);
     k.align_x = alignment(g->x), k.align_y = alignment(g->y), k.align_out = alignment(g->out);
     return k;
 }
@@ -216,7 +216,7 @@ proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     libraries *with;
     kept_problem *k = nullptr;
-    if (!cuda_epilogue_aligned(g)) return PROA_DECLINED;
+    if (!cuda_epilogue_fits(g)) return PROA_DECLINED;
     gemm_key key = key_of(g);
     PROA_TRY(handles(c, &with));
     for (unsigned i = 0; i < PROBLEMS && i < with->used && !k; i++)

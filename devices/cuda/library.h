@@ -32,10 +32,19 @@ struct cuda_gemm {
 };
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g);
 
-/* Alignment that an epilogue's addresses need, which the library's heuristic does not check: 16 bytes, and
- * for aux rows of a multiple of 8 elements. */
-static inline bool cuda_epilogue_aligned(const cuda_gemm *g)
+/* True if tensor cores multiply the dtype, with operands of the precision of halves or of TF32. */
+static inline bool cuda_rounded_products(proa_dtype d)
 {
+    return CUDA_HALVES >> d & 1 || (d == PROA_F32 && cuda_flag("allow_tf32"));
+}
+
+/* False if the library's epilogue does not do: its gelu takes an approximate tanh, good to the rounding of
+ * halves and of TF32; and its addresses must be multiples of 16 bytes, aux's rows of 8 elements, which its
+ * heuristic does not check. */
+static inline bool cuda_epilogue_fits(const cuda_gemm *g)
+{
+    bool gelu = g->epilogue == CUDA_GELU_TANH || g->epilogue == CUDA_GELU_TANH_GRAD;
+    if (gelu && !cuda_rounded_products(g->dtype)) return false;
     return ((uintptr_t)g->bias | (uintptr_t)g->aux | (uintptr_t)g->sums) % 16 == 0 && !(g->aux && g->n % 8);
 }
 

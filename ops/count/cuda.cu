@@ -111,7 +111,7 @@ struct bincount_plan {
     const char *x;
     proa_dtype dtype;
     int64_t item, n;
-    cuda_fault *fault;
+    cuda_report report;
     CUDA_MEMBER int64_t at(int64_t i) const { return cuda_load<int64_t>(x + i * item, dtype); }
 };
 
@@ -120,7 +120,7 @@ __global__ void bincount_length_kernel(bincount_plan p, int64_t *length)
     int64_t most = 0;
     for (CUDA_EACH(i, p.n)) {
         int64_t v = p.at(i);
-        if (v < 0 || v == INT64_MAX) cuda_raise(p.fault, "bincount", "x", i, v, 0, INT64_MAX - 1);
+        if (v < 0 || v == INT64_MAX) cuda_raise(p.report, i, v, 0, INT64_MAX - 1);
         else if (v >= most) most = v + 1;
     }
     most = cuda_block_reduce<cuda_max>(most);
@@ -152,7 +152,7 @@ CUDA_KERNEL(bincount, true)
 {
     cuda_tensor x = cuda_look(a->x);
     bool weighted = cuda_given(a->weights);
-    bincount_plan p = {x.data, x.dtype, cuda_item(x.dtype), x.numel, c->fault};
+    bincount_plan p = {x.data, x.dtype, cuda_item(x.dtype), x.numel, cuda_reports(c, "x")};
     int64_t length = 0;
     if (x.numel) {
         PROA_TRY(length_of(c, p, &length));

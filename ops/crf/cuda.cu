@@ -28,16 +28,16 @@ CUDA_FN int64_t crf_tag(const crf_chains &w, const int64_t *label, int64_t row)
 }
 
 /* label NULL: checks lengths only. */
-__global__ void crf_check_kernel(crf_chains w, const int64_t *label, cuda_fault *fault, const char *op)
+__global__ void crf_check_kernel(crf_chains w, const int64_t *label, cuda_report bad_length,
+                                 cuda_report bad_label)
 {
     for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
         int64_t from, to;
         w.part(i, &from, &to);
         if (w.length && threadIdx.x == 0 && (w.length[i] < 0 || w.length[i] > w.steps))
-            cuda_raise(fault, op, "length", i, w.length[i], 0, w.steps);
+            cuda_raise(bad_length, i, w.length[i], 0, w.steps);
         for (int64_t row = from + threadIdx.x; label && row < to; row += blockDim.x)
-            if (label[row] < 0 || label[row] >= w.tags)
-                cuda_raise(fault, op, "label", row, label[row], 0, w.tags - 1);
+            if (label[row] < 0 || label[row] >= w.tags) cuda_raise(bad_label, row, label[row], 0, w.tags - 1);
     }
 }
 
@@ -55,7 +55,8 @@ static proa_status crf_take(cuda_context *c, const char *op, const cuda_tensor &
     if (to->tags < 1) return cuda_fail(PROA_ERR_INVALID_ARGUMENT, "%s: transition has no tags", op);
     if (to->n < 1) return PROA_OK;
     crf_chains w = *to;
-    return cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_check_kernel, w, label, c->fault, op);
+    return cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_check_kernel, w, label,
+                       cuda_reports(c, "length"), cuda_reports(c, "label"));
 }
 
 static proa_status crf_clear(cuda_context *c, const cuda_tensor &t)

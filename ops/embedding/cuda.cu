@@ -7,23 +7,21 @@ struct embedding_ids {
     const char *data;
     proa_dtype dtype;
     int64_t rows, padding;
-    cuda_fault *fault;
-    const char *op;
+    cuda_report report;
     /* row index, or −1: padding_idx, or out of range, which is reported */
     __device__ __forceinline__ int64_t operator()(int64_t i) const
     {
         int64_t id = cuda_index(data, dtype, i);
         if (id >= 0 && id < rows) return id == padding ? -1 : id;
-        cuda_raise(fault, op, "x", i, id, 0, rows - 1);
+        cuda_raise(report, i, id, 0, rows - 1);
         return -1;
     }
 };
 
-static embedding_ids ids_of(cuda_context *c, const char *op, const proa_tensor *x, const proa_tensor *weight,
-                            int64_t padding)
+static embedding_ids ids_of(cuda_context *c, const proa_tensor *x, const proa_tensor *weight, int64_t padding)
 {
     cuda_tensor t = cuda_look(x);
-    return {t.data, t.dtype, cuda_look(weight).shape[0], padding, c->fault, op};
+    return {t.data, t.dtype, cuda_look(weight).shape[0], padding, cuda_reports(c, "x")};
 }
 
 /* Copies the table's row of each id to out, `pieces` elements of T a row; zeros for ids without a row. */
@@ -54,7 +52,7 @@ static proa_status look_up(cuda_context *c, const embedding_ids &ids, int64_t n,
 CUDA_KERNEL(embedding, true)
 {
     cuda_tensor w = cuda_look(a->weight), out = cuda_look(a->out);
-    embedding_ids ids = ids_of(c, "embedding", a->x, a->weight, a->padding_idx);
+    embedding_ids ids = ids_of(c, a->x, a->weight, a->padding_idx);
     int64_t n = cuda_look(a->x).numel, bytes = w.shape[1] * cuda_item(w.dtype);
     uintptr_t at = (uintptr_t)w.data | (uintptr_t)out.data | (uintptr_t)bytes;
     if (at % 16 == 0) return look_up<embedding_bytes16>(c, ids, n, w.data, out.data, bytes);
@@ -77,7 +75,7 @@ CUDA_KERNEL(embedding_grad, CUDA_IS(a->d_out, CUDA_FLOATS))
 {
     cuda_tensor d = cuda_look(a->d_out), to = cuda_look(a->d_weight);
     int64_t n = cuda_look(a->x).numel;
-    embedding_ids ids = ids_of(c, "embedding_grad", a->x, a->weight, a->padding_idx);
+    embedding_ids ids = ids_of(c, a->x, a->weight, a->padding_idx);
     cuda_order o;
     PROA_TRY(index_clear(c, a->d_weight));
     if (n == 0 || to.numel == 0) return PROA_OK;

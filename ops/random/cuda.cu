@@ -177,13 +177,13 @@ CUDA_KERNEL(randperm, CUDA_IS(a->out, CUDA_REALS))
 /* ---- poisson and multinomial ------------------------------------------------------------ */
 
 __global__ void poisson_kernel(char *out, const char *x, proa_dtype d, int64_t item, int64_t n,
-                               cuda_draws draws, cuda_fault *fault, const char *op, const char *argument)
+                               cuda_draws draws, cuda_report report)
 {
     proa_rng_state at = cuda_drawn(draws);
     for (CUDA_EACH(i, n)) {
         double mean = cuda_load<double>(x + i * item, d);
         bool fine = mean >= 0 && mean < (double)INFINITY;
-        if (!fine) cuda_raise(fault, op, argument, i, cuda_whole(mean), 0, INT64_MAX);
+        if (!fine) cuda_raise(report, i, cuda_whole(mean), 0, INT64_MAX);
         cuda_store<double>(out + i * item, d, fine ? random_poisson(at, i, mean) : mean);
     }
 }
@@ -198,8 +198,8 @@ CUDA_KERNEL(poisson, CUDA_IS(a->x, CUDA_FLOATS))
     char *to = cuda_look(a->out).data;
     const char *from = x.data;
     proa_dtype d = x.dtype;
-    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, poisson_kernel, to, from, d, item, n, draws, c->fault,
-                       "poisson", "x");
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, poisson_kernel, to, from, d, item, n, draws,
+                       cuda_reports(c, "x"));
 }
 
 struct multinomial_job {
@@ -210,8 +210,7 @@ struct multinomial_job {
     int64_t *out;
     cuda_draws draws;
     bool again;
-    cuda_fault *fault;
-    const char *op, *weights, *possible;
+    cuda_report weights, possible;
 };
 
 /* The least (key, index) pair above the pair drawn last; key: −log(u) / weight. */
@@ -237,7 +236,7 @@ __global__ void multinomial_weights_kernel(multinomial_job j)
             int64_t i = first + threadIdx.x;
             double weight = i < j.n ? cuda_load<double>(j.x + (r * j.n + i) * j.item, j.dtype) : 0;
             bool fine = weight >= 0 && weight < (double)INFINITY;
-            if (!fine) cuda_raise(j.fault, j.op, j.weights, r * j.n + i, cuda_whole(weight), 0, INT64_MAX);
+            if (!fine) cuda_raise(j.weights, r * j.n + i, cuda_whole(weight), 0, INT64_MAX);
             if (!fine) weight = 0;
             possible += weight > 0;
             if (!j.again) {
@@ -253,8 +252,7 @@ __global__ void multinomial_weights_kernel(multinomial_job j)
         }
         possible = cuda_block_reduce<cuda_sum>(possible);
         int64_t least = j.again ? 1 : j.want;
-        if (threadIdx.x == 0 && possible < least)
-            cuda_raise(j.fault, j.op, j.possible, r, possible, least, j.n);
+        if (threadIdx.x == 0 && possible < least) cuda_raise(j.possible, r, possible, least, j.n);
     }
 }
 
@@ -324,10 +322,8 @@ CUDA_KERNEL(multinomial, CUDA_IS(a->x, CUDA_FLOATS))
     j.item = cuda_item(x.dtype);
     j.out = cuda_look(a->out).as<int64_t>();
     PROA_TRY(cuda_draw(c, (uint64_t)j.rows * (uint64_t)draws / 2 + 1, &j.draws));
-    j.fault = c->fault;
-    j.op = "multinomial";
-    j.weights = "x";
-    j.possible = "x (how many places of a row are above 0)";
+    j.weights = cuda_reports(c, "x");
+    j.possible = cuda_reports(c, "x (how many places of a row are above 0)");
     j.work = (double *)cuda_scratch(c, (size_t)x.numel * sizeof(double));
     if (!j.work) return cuda_host->error();
     proa_status s = cuda_launch(c, cuda_blocks(j.rows, 1), CUDA_BLOCK, multinomial_weights_kernel, j);

@@ -3,7 +3,7 @@
 
 template <class S>
 __global__ void gather_tree_kernel(const S *ids, const S *parents, S *out, int64_t times, int64_t batch,
-                                   int64_t beams, cuda_fault *fault)
+                                   int64_t beams, cuda_report report)
 {
     for (CUDA_EACH(i, batch * beams)) {
         int64_t beam = i % beams, row = i / beams;
@@ -12,7 +12,7 @@ __global__ void gather_tree_kernel(const S *ids, const S *parents, S *out, int64
             out[at + i % beams] = ids[at + beam];
             int64_t parent = parents[at + beam];
             if (parent < 0 || parent >= beams) {
-                cuda_raise(fault, "gather_tree", "parents", at + beam, parent, 0, beams - 1);
+                cuda_raise(report, at + beam, parent, 0, beams - 1);
                 break;
             }
             beam = parent;
@@ -28,10 +28,10 @@ CUDA_KERNEL(gather_tree, true)
     if (ids.dtype == PROA_I32)
         return cuda_launch(c, cuda_blocks(batch * beams), CUDA_BLOCK, gather_tree_kernel<int32_t>,
                            ids.as<int32_t>(), parents.as<int32_t>(), out.as<int32_t>(), times, batch, beams,
-                           c->fault);
+                           cuda_reports(c, "parents"));
     return cuda_launch(c, cuda_blocks(batch * beams), CUDA_BLOCK, gather_tree_kernel<int64_t>,
                        ids.as<int64_t>(), parents.as<int64_t>(), out.as<int64_t>(), times, batch, beams,
-                       c->fault);
+                       cuda_reports(c, "parents"));
 }
 
 /* ---- sequence_mask --------------------------------------------------------------------- */

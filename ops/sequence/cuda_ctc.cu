@@ -11,7 +11,7 @@ struct ctc_problem {
     double *alpha;                                 /* [batch, times, 2 · longest + 1] */
     double *norm;                                  /* [times, batch]: logarithm of softmax's denominator */
     double *none;                                  /* [batch]; 0: it has a gradient, else 1 */
-    cuda_fault *fault;
+    cuda_report bad_label, bad_frames, bad_letters;
     __device__ __forceinline__ int64_t letter(int64_t n, int64_t i) const
     {
         return cuda_index(label, label_dtype, n * longest + i);
@@ -54,12 +54,11 @@ template <class X> __global__ void ctc_norm_kernel(ctc_problem p, const X *x)
 }
 
 /* A length of sequence n, 0 and a fault if it is out of range. */
-CUDA_FN int64_t ctc_length(const ctc_problem &p, const char *at, proa_dtype dtype, const char *name,
-                           int64_t n, int64_t most)
+CUDA_FN int64_t ctc_length(const char *at, proa_dtype dtype, const cuda_report &bad, int64_t n, int64_t most)
 {
     int64_t length = cuda_index(at, dtype, n);
     if (length >= 0 && length <= most) return length;
-    cuda_raise(p.fault, "ctc_loss", name, n, length, 0, most);
+    cuda_raise(bad, n, length, 0, most);
     return 0;
 }
 
@@ -72,7 +71,7 @@ static __device__ int64_t ctc_needed(const ctc_problem &p, int64_t n, int64_t L)
         int64_t v = p.letter(n, i);
         needed += 1 + (i > 0 && v == p.letter(n, i - 1));
         if (v >= 0 && v < p.classes) continue;
-        cuda_raise(p.fault, "ctc_loss", "label", n * p.longest + i, v, 0, p.classes - 1);
+        cuda_raise(p.bad_label, n * p.longest + i, v, 0, p.classes - 1);
         needed += p.times + 1;
     }
     return cuda_block_reduce<cuda_sum>(needed);
@@ -123,8 +122,8 @@ static __device__ void ctc_backward(const ctc_problem &p, const X *x, int64_t n,
 template <class X> __global__ void ctc_kernel(ctc_problem p, const X *x, X *loss, double *betas)
 {
     for (int64_t n = blockIdx.x; n < p.batch; n += gridDim.x) {
-        int64_t T = ctc_length(p, p.frames, p.frames_dtype, "logits_length", n, p.times);
-        int64_t L = ctc_length(p, p.letters, p.letters_dtype, "label_length", n, p.longest), S = 2 * L + 1;
+        int64_t T = ctc_length(p.frames, p.frames_dtype, p.bad_frames, n, p.times);
+        int64_t L = ctc_length(p.letters, p.letters_dtype, p.bad_letters, n, p.longest), S = 2 * L + 1;
         double none = 1, cost = T == 0 ? INFINITY : 0; /* as Paddle's: no frame, or too few for the label */
         if (ctc_needed(p, n, L) <= T && T > 0) {
             ctc_forward(p, x, n, T, S);
@@ -191,7 +190,9 @@ CUDA_KERNEL(ctc_loss, CUDA_IS(a->logits, CUDA_FLOATS))
     ctc_problem p = {label.data, frames.data, letters.data, label.dtype,    frames.dtype, letters.dtype,
                      x.shape[0], x.shape[1],  x.shape[2],   label.shape[1], a->blank};
     if (p.batch == 0 || p.classes == 0) return PROA_OK;
-    p.fault = c->fault;
+    p.bad_label = cuda_reports(c, "label");
+    p.bad_frames = cuda_reports(c, "logits_length");
+    p.bad_letters = cuda_reports(c, "label_length");
     int64_t S = 2 * p.longest + 1;
     p.alpha = (double *)cuda_scratch(c, (size_t)(p.batch * (p.times * (S + 1) + 2 * S + 1)) * sizeof(double));
     if (!p.alpha) return cuda_host->error();

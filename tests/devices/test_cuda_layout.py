@@ -1,6 +1,8 @@
 """Channels-last memory on gpu:0 (emulated, unless PROA_GPU says that there is one): convolutions make it, what follows keeps it,
 everything else reads it as if it lay plainly, and a steady training step copies between layouts at its edges only.
 """
+import os
+
 import numpy as np
 import pytest
 
@@ -165,6 +167,8 @@ def losses(level, dtype, compiled=False, blocked=True, optimizer="Momentum", cli
 
 # The images, for the first convolution and for its filter's gradient.
 EDGES = 2
+# cuDNN has other algorithms for channels last, which add up halves in another order; its stand-in has one for both.
+LAYOUTS_DIFFER = 2e-2 if os.environ.get("PROA_GPU") else 2e-3
 
 
 @pytest.mark.parametrize("level,dtype,compiled,optimizer,clip",
@@ -174,7 +178,7 @@ EDGES = 2
 def test_a_steady_step_copies_at_its_edges_only(level, dtype, compiled, optimizer, clip):
     with_layout, counts = losses(level, dtype, compiled, optimizer=optimizer, clip=clip)
     plainly, none = losses(level, dtype, compiled, blocked=False, optimizer=optimizer, clip=clip)
-    np.testing.assert_allclose(with_layout, plainly, rtol=2e-3)
+    np.testing.assert_allclose(with_layout, plainly, rtol=LAYOUTS_DIFFER)
     assert counts[0] > EDGES and counts[-1] <= EDGES, counts  # at first, the filters
     cpu, _ = losses(level, dtype, compiled, optimizer=optimizer, clip=clip, device="cpu")
     np.testing.assert_allclose(with_layout, cpu, rtol=2e-2)

@@ -208,6 +208,31 @@ def test_labels_that_are_no_class():
         assert loss.numpy().shape == (3, 1)  # it is said once
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_multi_head_attention_of_halves_is_one_kernel(masked):
+    """Its results and gradients are those of products and a softmax, which subclasses with heads of their own keep."""
+    class Own(paddle.nn.MultiHeadAttention):
+        def compute_kv(self, key, value):
+            return super().compute_kv(key, value)
+
+    def run(kind):
+        paddle.seed(4)
+        net = kind(16, 2)
+        x = paddle.to_tensor(np.random.RandomState(2).standard_normal((2, 7, 16)).astype("float32"), stop_gradient=False)
+        mask = paddle.to_tensor(np.tril(np.ones((7, 7), bool))) if masked else None
+        before = _core.device_property("gpu:0", "launches")
+        with paddle.amp.auto_cast(dtype="bfloat16"):
+            out = net(x, attn_mask=mask)
+        launches = _core.device_property("gpu:0", "launches") - before
+        out.astype("float32").square().sum().backward()
+        return launches, out.astype("float32").numpy(), x.grad.numpy()
+    paddle.set_device("gpu:0")
+    (few, *got), (many, *want) = run(paddle.nn.MultiHeadAttention), run(Own)
+    assert few < many
+    for g, w in zip(got, want):
+        np.testing.assert_allclose(g, w, rtol=0, atol=2e-2 * np.abs(w).max())
+
+
 class Block(paddle.nn.Layer):
     def __init__(self, size, heads):
         super().__init__()

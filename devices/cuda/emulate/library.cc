@@ -49,7 +49,7 @@ static double gelu_slope(double x)
 proa_status cuda_library_gemm(cuda_context *c, const cuda_gemm *g)
 {
     if (g->dtype == PROA_F64 && (g->bias || g->epilogue != CUDA_KEEP)) return PROA_DECLINED;
-    if (!cuda_epilogue_aligned(g)) return PROA_DECLINED;
+    if (!cuda_epilogue_fits(g)) return PROA_DECLINED;
     cuda_gemm kept = *g;
     if (emulate_keep([=] { cuda_library_gemm(c, &kept); })) return PROA_OK;
     emulate_open();

@@ -42,7 +42,7 @@ struct index_points {
         for (int64_t j = 0; j < depth; j++) {
             int64_t v = index.raw(k * depth + j);
             if (v < 0 || v >= shape[j]) {
-                cuda_raise(index.fault, index.op, index.argument, k * depth + j, v, 0, shape[j] - 1);
+                cuda_raise(index.report, k * depth + j, v, 0, shape[j] - 1);
                 return -1;
             }
             row = row * shape[j] + v;

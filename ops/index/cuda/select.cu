@@ -176,12 +176,12 @@ template <class T> struct masked_spread {
     const T *d_out;
     T *d_x;
     int64_t count;
-    cuda_fault *fault;
+    cuda_report report;
     CUDA_MEMBER void put(int64_t i, int64_t at, bool hit) const
     {
         T item = {};
         if (hit && at < count) item = d_out[at];
-        else if (hit) cuda_raise(fault, "masked_select_grad", "d_out, for the mask,", i, at, 0, count - 1);
+        else if (hit) cuda_raise(report, i, at, 0, count - 1);
         d_x[i] = item;
     }
 };
@@ -194,7 +194,8 @@ CUDA_KERNEL(masked_select_grad, true)
     if (!starts) return cuda_host->error();
     proa_status s = PROA_OK;
     CUDA_SWITCH_UNIT(cuda_item(d_x.dtype), T,
-                     masked_spread<T> p = {d_out.as<T>(), d_x.as<T>(), d_out.numel, c->fault};
+                     masked_spread<T> p = {d_out.as<T>(), d_x.as<T>(), d_out.numel,
+                                           cuda_reports(c, "d_out, for the mask,")};
                      s = select_put(c, h, p, h.numel, tiles, starts);)
     cuda_scratch_free(c, starts);
     return s;
@@ -274,15 +275,14 @@ struct repeat_back {
     proa_dtype dtype;
     int64_t item, total; /* total: slices of d_out */
     index_around r;
-    cuda_fault *fault;
+    cuda_report report;
 };
 template <class A> __global__ void repeat_grad_kernel(repeat_back b)
 {
     for (CUDA_EACH(i, b.r.outer * b.r.length * b.r.inner)) {
         int64_t outer = i, inner = cuda_split(outer, b.r.inner), k = cuda_split(outer, b.r.length);
         int64_t from = b.starts[k], end = b.starts[k + 1];
-        if (k + 1 == b.r.length && end != b.total)
-            cuda_raise(b.fault, "repeat_interleave_grad", "d_out's length", 0, b.total, end, end);
+        if (k + 1 == b.r.length && end != b.total) cuda_raise(b.report, 0, b.total, end, end);
         A sum = {};
         for (; from < end && from < b.total; from++)
             sum = sum +
@@ -304,7 +304,7 @@ CUDA_KERNEL(repeat_interleave_grad, true)
                      cuda_item(d_x.dtype),
                      d_out.shape[axis],
                      r,
-                     c->fault};
+                     cuda_reports(c, "d_out's length")};
     if (!b.starts) return cuda_host->error();
     proa_status s = PROA_OK;
     CUDA_SWITCH_SUM(d_x.dtype, A,

@@ -93,11 +93,11 @@ CUDA_KERNEL(lod_reset, true)
 
 /* Offsets of the reshaped sequences: from rows of `width` elements to rows of `new_dim`. */
 __global__ void lod_reshape_kernel(const int64_t *at, int64_t n, int64_t width, int64_t new_dim, int64_t *to,
-                                   cuda_fault *fault)
+                                   cuda_report report)
 {
     for (CUDA_EACH(i, n)) {
         int64_t items = at[i] * width;
-        if (items % new_dim) cuda_raise(fault, "sequence_reshape", "offsets", i, at[i], 0, 0);
+        if (items % new_dim) cuda_raise(report, i, at[i], 0, 0);
         to[i] = items / new_dim;
     }
 }
@@ -108,7 +108,7 @@ CUDA_KERNEL(sequence_reshape, true)
     lod_offsets of;
     PROA_TRY(lod_take(c, "sequence_reshape", "offsets", a->offsets, x.shape[0], &of));
     PROA_TRY(cuda_launch(c, cuda_blocks(of.n + 1), CUDA_BLOCK, lod_reshape_kernel, of.at, of.n + 1,
-                         x.shape[1], a->new_dim, to.as<int64_t>(), c->fault));
+                         x.shape[1], a->new_dim, to.as<int64_t>(), cuda_reports(c, "offsets")));
     return move(c, cuda_look(a->out), x);
 }
 

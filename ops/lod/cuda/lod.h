@@ -35,12 +35,11 @@ CUDA_FN int64_t lod_sequence(const lod_offsets &of, int64_t row)
 }
 
 /* Offsets begin at 0, never fall, and end at the rows. A template, so that several files may launch it. */
-template <class Offsets>
-__global__ void lod_check_kernel(Offsets of, cuda_fault *fault, const char *op, const char *name)
+template <class Offsets> __global__ void lod_check_kernel(Offsets of, cuda_report report)
 {
     for (CUDA_EACH(i, of.n + 1)) {
         int64_t low = i == 0 ? 0 : i == of.n ? of.rows : of.at[i - 1], high = i == 0 ? 0 : of.rows;
-        if (of.at[i] < low || of.at[i] > high) cuda_raise(fault, op, name, i, of.at[i], low, high);
+        if (of.at[i] < low || of.at[i] > high) cuda_raise(report, i, of.at[i], low, high);
     }
 }
 
@@ -53,8 +52,8 @@ static inline proa_status lod_take(cuda_context *c, const char *op, const char *
         return cuda_fail(PROA_ERR_INVALID_ARGUMENT,
                          "%s: %s is empty; expected where each sequence begins, and 0", op, name);
     lod_offsets of = *to;
-    return cuda_launch(c, cuda_blocks(of.n + 1), CUDA_BLOCK, lod_check_kernel<lod_offsets>, of, c->fault, op,
-                       name);
+    return cuda_launch(c, cuda_blocks(of.n + 1), CUDA_BLOCK, lod_check_kernel<lod_offsets>, of,
+                       cuda_reports(c, name));
 }
 
 /* Makes the calling function return `...`, in which S is uint64_t for dtypes of 8 bytes, else uint32_t. */

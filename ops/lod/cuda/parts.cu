@@ -33,8 +33,7 @@ struct parts_source {
     const char *offset, *length; /* per sequence: rows to skip, rows to take; NULL: 0, all */
     proa_dtype offset_dtype, length_dtype;
     const int64_t *times; /* offsets whose differences are the numbers of copies; NULL: 1 */
-    cuda_fault *fault;
-    const char *op;
+    cuda_report bad_offset, bad_length;
     /* Returns the number of rows of x's sequence s; *first: the index of its first row. */
     __device__ __forceinline__ int64_t has(int64_t s, int64_t *first) const
     {
@@ -48,11 +47,11 @@ struct parts_source {
         int64_t all = has(s, first), skip = offset ? cuda_index(offset, offset_dtype, s) : 0;
         int64_t n = length ? cuda_index(length, length_dtype, s) : all;
         if (skip < 0 || skip > all) {
-            cuda_raise(fault, op, "offset", s, skip, 0, all);
+            cuda_raise(bad_offset, s, skip, 0, all);
             skip = 0;
         }
         if (n < 0 || n > all - skip) {
-            cuda_raise(fault, op, "length", s, n, 0, all - skip);
+            cuda_raise(bad_length, s, n, 0, all - skip);
             n = 0;
         }
         *first += skip;
@@ -166,7 +165,7 @@ static proa_status slice_source(cuda_context *c, const char *op, const proa_tens
     PROA_TRY(lod_take(c, op, "offsets", offsets, rows, &to->of));
     to->offset = o.data, to->offset_dtype = o.dtype;
     to->length = l.data, to->length_dtype = l.dtype;
-    to->fault = c->fault, to->op = op;
+    to->bad_offset = cuda_reports(c, "offset"), to->bad_length = cuda_reports(c, "length");
     return PROA_OK;
 }
 
@@ -187,22 +186,21 @@ CUDA_KERNEL(sequence_slice_grad, true)
 }
 
 /* x [n, longest, …] as rows of its flattened first two dims. */
-static parts_source unpad_source(cuda_context *c, const char *op, const cuda_tensor &x,
-                                 const proa_tensor *length)
+static parts_source unpad_source(cuda_context *c, const cuda_tensor &x, const proa_tensor *length)
 {
     cuda_tensor l = cuda_look(length);
     parts_source from = {};
     from.of.n = x.shape[0];
     from.each = x.shape[1];
     from.length = l.data, from.length_dtype = l.dtype;
-    from.fault = c->fault, from.op = op;
+    from.bad_length = cuda_reports(c, "length");
     return from;
 }
 
 CUDA_KERNEL(sequence_unpad, true)
 {
     cuda_tensor x = cuda_look(a->x), flat = x;
-    parts_source from = unpad_source(c, "sequence_unpad", x, a->length);
+    parts_source from = unpad_source(c, x, a->length);
     flat.ndim = x.ndim > 2 ? x.ndim - 1 : 2;
     flat.shape[0] = x.shape[0] * x.shape[1];
     for (int i = 2; i < x.ndim; i++) flat.shape[i - 1] = x.shape[i];
@@ -213,7 +211,7 @@ CUDA_KERNEL(sequence_unpad, true)
 CUDA_KERNEL(sequence_unpad_grad, true)
 {
     cuda_tensor d_x = cuda_look(a->d_x);
-    parts_source from = unpad_source(c, "sequence_unpad_grad", d_x, a->length);
+    parts_source from = unpad_source(c, d_x, a->length);
     int64_t rows = d_x.shape[0] * d_x.shape[1];
     return parts_backward(c, from, cuda_look(a->d_out), d_x, rows, rows ? d_x.numel / rows : 0);
 }
@@ -226,7 +224,6 @@ static proa_status expand_source(cuda_context *c, const char *op, const cuda_ten
     cuda_tensor times = cuda_look(y_offsets);
     *to = {};
     to->of.n = x.shape[0], to->of.rows = x.shape[0], to->each = 1;
-    to->fault = c->fault, to->op = op;
     to->times = times.as<int64_t>();
     if (cuda_given(x_offsets)) PROA_TRY(lod_take(c, op, "x_offsets", x_offsets, x.shape[0], &to->of));
     if (to->of.n == times.shape[0] - 1) return PROA_OK;
@@ -291,11 +288,11 @@ __global__ void pad_longest_kernel(lod_offsets of, int64_t *longest)
     if (threadIdx.x == 0) *longest = most;
 }
 
-__global__ void pad_length_kernel(lod_offsets of, int64_t *to, int64_t length, cuda_fault *fault)
+__global__ void pad_length_kernel(lod_offsets of, int64_t *to, int64_t length, cuda_report report)
 {
     for (CUDA_EACH(s, of.n)) {
         to[s] = of.at[s + 1] - of.at[s];
-        if (to[s] > length) cuda_raise(fault, "sequence_pad", "offsets", s + 1, to[s], 0, length);
+        if (to[s] > length) cuda_raise(report, s + 1, to[s], 0, length);
     }
 }
 
@@ -338,7 +335,7 @@ CUDA_KERNEL(sequence_pad, true)
     PROA_TRY(parts_output(c, a, 1, {PROA_I64, 1, {of.n}}, &lengths));
     if (of.n < 1) return PROA_OK;
     PROA_TRY(cuda_launch(c, cuda_blocks(of.n), CUDA_BLOCK, pad_length_kernel, of, lengths.as<int64_t>(),
-                         length, c->fault));
+                         length, cuda_reports(c, "offsets")));
     if (out.numel == 0) return PROA_OK;
     LOD_BY_SIZE(x.dtype, S,
                 cuda_launch(c, cuda_blocks(out.numel), CUDA_BLOCK, pad_kernel<S>, of, x.as<S>(), pad.as<S>(),
@@ -432,26 +429,26 @@ CUDA_KERNEL(sequence_concat_grad, a->x.count <= CONCAT_PARTS)
 /* ---- scatter --------------------------------------------------------------------------- */
 
 /* Columns of the ids, −1 and a fault where there is none. */
-CUDA_FN int64_t scatter_column(const char *ids, proa_dtype dtype, int64_t i, int64_t w, cuda_fault *fault,
-                               const char *op)
+CUDA_FN int64_t scatter_column(const char *ids, proa_dtype dtype, int64_t i, int64_t w,
+                               const cuda_report &report)
 {
     int64_t column = cuda_index(ids, dtype, i);
     if (column >= 0 && column < w) return column;
-    cuda_raise(fault, op, "ids", i, column, 0, w - 1);
+    cuda_raise(report, i, column, 0, w - 1);
     return -1;
 }
 
 /* One thread per element, which adds its updates in order. Integers wrap. */
 template <class T>
 __global__ void scatter_kernel(lod_offsets of, const char *ids, proa_dtype dtype, const T *x,
-                               const T *updates, T *out, int64_t rows, int64_t w, cuda_fault *fault)
+                               const T *updates, T *out, int64_t rows, int64_t w, cuda_report report)
 {
     for (CUDA_EACH(k, rows * w)) {
         int64_t s = k / w, from = 0, to = 0;
         T sum = x[k];
         if (s < of.n) lod_part(of, s, &from, &to);
         for (int64_t i = from; i < to; i++)
-            if (scatter_column(ids, dtype, i, w, fault, "sequence_scatter") == k % w) sum += updates[i];
+            if (scatter_column(ids, dtype, i, w, report) == k % w) sum += updates[i];
         out[k] = sum;
     }
 }
@@ -463,7 +460,7 @@ static proa_status scatter(cuda_context *c, const lod_offsets &of, const cuda_te
     if (x.numel == 0) return PROA_OK;
     return cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, scatter_kernel<T>, of, ids.data, ids.dtype,
                        x.as<T>(), cuda_look(updates).as<T>(), cuda_look(out).as<T>(), x.shape[0], x.shape[1],
-                       c->fault);
+                       cuda_reports(c, "ids"));
 }
 
 CUDA_KERNEL(sequence_scatter, true)
@@ -481,11 +478,10 @@ CUDA_KERNEL(sequence_scatter, true)
 
 template <class S>
 __global__ void scatter_back_kernel(lod_offsets of, const char *ids, proa_dtype dtype, const S *d,
-                                    S *d_updates, int64_t rows, int64_t w, cuda_fault *fault)
+                                    S *d_updates, int64_t rows, int64_t w, cuda_report report)
 {
     for (CUDA_EACH(i, of.rows)) {
-        int64_t s = lod_sequence(of, i),
-                column = scatter_column(ids, dtype, i, w, fault, "sequence_scatter_grad");
+        int64_t s = lod_sequence(of, i), column = scatter_column(ids, dtype, i, w, report);
         d_updates[i] = s < rows && column >= 0 ? d[s * w + column] : 0;
     }
 }
@@ -500,5 +496,5 @@ CUDA_KERNEL(sequence_scatter_grad, true)
     LOD_BY_SIZE(d.dtype, S,
                 cuda_launch(c, cuda_blocks(of.rows), CUDA_BLOCK, scatter_back_kernel<S>, of, ids.data,
                             ids.dtype, d.as<S>(), cuda_look(a->d_updates).as<S>(), d.shape[0], d.shape[1],
-                            c->fault));
+                            cuda_reports(c, "ids")));
 }

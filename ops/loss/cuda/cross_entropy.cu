@@ -8,8 +8,7 @@ struct ce_problem {
     const char *label;
     proa_dtype label_dtype;
     bool soft, use_softmax;
-    cuda_fault *fault;
-    const char *op; /* for errors */
+    cuda_report report;
 };
 
 /* The row's class; −1 if it contributes no loss: ignored, or out of range, which is reported. */
@@ -18,7 +17,7 @@ CUDA_FN int64_t ce_class(const ce_problem &p, int64_t row)
     int64_t label = cuda_index(p.label, p.label_dtype, row);
     if (label == p.ignore) return -1;
     if (label >= 0 && label < p.n) return label;
-    cuda_raise(p.fault, p.op, "label", row, label, 0, p.n - 1);
+    cuda_raise(p.report, row, label, 0, p.n - 1);
     return -1;
 }
 
@@ -135,11 +134,11 @@ __global__ void ce_grad_slices_kernel(ce_problem p, const X *softmax, const X *d
     }
 }
 
-static ce_problem problem_of(cuda_context *c, const char *op, const cuda_tensor &x, const proa_tensor *label,
-                             int64_t axis, int64_t ignore, bool soft, bool use_softmax)
+static ce_problem problem_of(cuda_context *c, const cuda_tensor &x, const proa_tensor *label, int64_t axis,
+                             int64_t ignore, bool soft, bool use_softmax)
 {
     cuda_tensor l = cuda_look(label);
-    ce_problem p = {1, 1, 1, ignore, l.data, l.dtype, soft, use_softmax, c->fault, op};
+    ce_problem p = {1, 1, 1, ignore, l.data, l.dtype, soft, use_softmax, cuda_reports(c, "label")};
     if (axis < 0) axis += x.ndim;
     for (int d = 0; d < x.ndim; d++) (d < axis ? p.outer : d == axis ? p.n : p.inner) *= x.shape[d];
     return p;
@@ -148,14 +147,14 @@ static ce_problem problem_of(cuda_context *c, const char *op, const cuda_tensor 
 static proa_status check_classes(const ce_problem &p, int64_t axis)
 {
     if (p.n > 0) return PROA_OK;
-    return cuda_fail(PROA_ERR_INVALID_ARGUMENT, "%s: has no classes along axis %lld", p.op, (long long)axis);
+    return cuda_fail(PROA_ERR_INVALID_ARGUMENT, "%s: has no classes along axis %lld", p.report.op,
+                     (long long)axis);
 }
 
 CUDA_KERNEL(softmax_with_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->logits), y = cuda_look(a->softmax), loss = cuda_look(a->loss);
-    ce_problem p = problem_of(c, "softmax_with_cross_entropy", x, a->label, a->axis, a->ignore_index,
-                              a->soft_label, a->use_softmax);
+    ce_problem p = problem_of(c, x, a->label, a->axis, a->ignore_index, a->soft_label, a->use_softmax);
     if (p.outer * p.inner == 0) return PROA_OK;
     PROA_TRY(check_classes(p, a->axis));
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {
@@ -172,8 +171,7 @@ CUDA_KERNEL(softmax_with_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
 CUDA_KERNEL(softmax_with_cross_entropy_grad, CUDA_IS(a->softmax, CUDA_FLOATS))
 {
     cuda_tensor y = cuda_look(a->softmax), d = cuda_look(a->d_loss), dx = cuda_look(a->d_logits);
-    ce_problem p = problem_of(c, "softmax_with_cross_entropy_grad", y, a->label, a->axis, a->ignore_index,
-                              a->soft_label, a->use_softmax);
+    ce_problem p = problem_of(c, y, a->label, a->axis, a->ignore_index, a->soft_label, a->use_softmax);
     if (p.outer * p.inner == 0) return PROA_OK;
     PROA_TRY(check_classes(p, a->axis));
     CUDA_SWITCH_FLOAT(y.dtype, X, A, {
@@ -222,7 +220,7 @@ __global__ void ce_class_grad_kernel(ce_problem p, const X *x, const X *sums, co
 CUDA_KERNEL(class_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->logits), sums = cuda_look(a->sums), loss = cuda_look(a->loss);
-    ce_problem p = problem_of(c, "class_cross_entropy", x, a->label, -1, a->ignore_index, false, true);
+    ce_problem p = problem_of(c, x, a->label, -1, a->ignore_index, false, true);
     if (p.outer == 0) return PROA_OK;
     PROA_TRY(check_classes(p, -1));
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {
@@ -237,7 +235,7 @@ CUDA_KERNEL(class_cross_entropy_grad, CUDA_IS(a->logits, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->logits), sums = cuda_look(a->sums), d = cuda_look(a->d_loss);
     cuda_tensor dx = cuda_look(a->d_logits);
-    ce_problem p = problem_of(c, "class_cross_entropy_grad", x, a->label, -1, a->ignore_index, false, true);
+    ce_problem p = problem_of(c, x, a->label, -1, a->ignore_index, false, true);
     if (p.outer == 0) return PROA_OK;
     PROA_TRY(check_classes(p, -1));
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {

@@ -142,8 +142,7 @@ template <class T> struct nll_problem {
     const T *input, *weight; /* weight NULL: all 1 */
     int64_t classes, inner, ignore;
     T *each; /* the losses, where they are wanted */
-    cuda_fault *fault;
-    const char *op;
+    cuda_report report;
 
     CUDA_CALL int64_t at(int64_t i, int64_t label_) const
     {
@@ -155,7 +154,7 @@ template <class T> struct nll_problem {
         int64_t l = cuda_index(label, label_dtype, i);
         if (l == ignore) return -1;
         if (l >= 0 && l < classes) return l;
-        cuda_raise(fault, op, "label", i, l, 0, classes - 1);
+        cuda_raise(report, i, l, 0, classes - 1);
         return -1;
     }
     CUDA_CALL double weight_of(int64_t l) const { return weight ? (double)weight[l] : 1; }
@@ -181,11 +180,12 @@ template <class T> struct nll_end {
 
 /* Describes a whole problem, except `each`. */
 template <class T>
-static nll_problem<T> nll_of(cuda_context *c, const char *op, const proa_tensor *input,
-                             const proa_tensor *label, const proa_tensor *weight, int64_t ignore)
+static nll_problem<T> nll_of(cuda_context *c, const proa_tensor *input, const proa_tensor *label,
+                             const proa_tensor *weight, int64_t ignore)
 {
     cuda_tensor x = cuda_look(input), l = cuda_look(label);
-    nll_problem<T> p = {l.data, l.dtype, x.as<T>(), NULL, x.shape[1], 1, ignore, NULL, c->fault, op};
+    nll_problem<T> p = {
+        l.data, l.dtype, x.as<T>(), NULL, x.shape[1], 1, ignore, NULL, cuda_reports(c, "label")};
     if (cuda_given(weight)) p.weight = cuda_look(weight).as<T>();
     for (int d = 2; d < x.ndim; d++) p.inner *= x.shape[d];
     return p;
@@ -193,7 +193,7 @@ static nll_problem<T> nll_of(cuda_context *c, const char *op, const proa_tensor 
 
 template <class T> static proa_status nll(cuda_context *c, const proa_nll_loss_args *a)
 {
-    nll_problem<T> p = nll_of<T>(c, "nll_loss", a->input, a->label, a->weight, a->ignore_index);
+    nll_problem<T> p = nll_of<T>(c, a->input, a->label, a->weight, a->ignore_index);
     bool alone = a->reduction == PROA_LOSS_REDUCTION_NONE;
     T *out = cuda_look(a->out).as<T>();
     if (alone) p.each = out;
@@ -223,7 +223,7 @@ __global__ void nll_grad_kernel(nll_problem<T> p, const T *d_out, const T *total
 
 template <class T> static proa_status nll_grad(cuda_context *c, const proa_nll_loss_grad_args *a)
 {
-    nll_problem<T> p = nll_of<T>(c, "nll_loss_grad", a->input, a->label, a->weight, a->ignore_index);
+    nll_problem<T> p = nll_of<T>(c, a->input, a->label, a->weight, a->ignore_index);
     int64_t n = cuda_look(a->label).numel;
     if (n == 0) return PROA_OK;
     return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, nll_grad_kernel<T>, p, cuda_look(a->d_out).as<T>(),

@@ -2,7 +2,7 @@
  * bias gradient are epilogues of cuBLASLt where it has them, otherwise separate kernels. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
-#include "devices/cuda/library.h"
+#include "ops/matmul/cuda/padded.h"
 
 #include "devices/cuda/block.h"
 #include "ops/elementwise/cuda/epilogue.h"
@@ -63,11 +63,11 @@ static proa_status sum_rows(cuda_context *c, const proa_tensor *x, const proa_te
  * it. */
 template <class After> static proa_status either(cuda_context *c, cuda_gemm g, After after)
 {
-    proa_status status = cuda_library_gemm(c, &g);
+    proa_status status = cuda_padded_gemm(c, &g);
     if (status != PROA_DECLINED) return status;
     g.epilogue = CUDA_KEEP;
     g.sums = g.aux = NULL;
-    PROA_TRY(cuda_library_gemm(c, &g));
+    PROA_TRY(cuda_padded_gemm(c, &g));
     return after();
 }
 
@@ -103,13 +103,13 @@ CUDA_KERNEL(linear_gelu, some(a->x, a->weight))
         g.aux = pre.data;
         g.epilogue = CUDA_GELU_TANH;
         if (joins == biased) {
-            proa_status status = cuda_library_gemm(c, &g);
+            proa_status status = cuda_padded_gemm(c, &g);
             if (status != PROA_DECLINED) return status;
         }
         g.out = pre.data;
         g.bias = g.aux = NULL;
         g.epilogue = CUDA_KEEP;
-        PROA_TRY(cuda_library_gemm(c, &g));
+        PROA_TRY(cuda_padded_gemm(c, &g));
         if (biased) PROA_TRY(cuda_epilogue_run(c, a->pre, a->bias, PROA_FUSED_ACTIVATION_NONE, 0, 0));
         proa_tensor *t[] = {a->out, a->pre};
         return out.dtype == PROA_F64 ? cuda_map_run<1>(c, t, gelu_fn<double>{})

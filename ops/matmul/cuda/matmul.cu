@@ -3,9 +3,11 @@
  * after the product; an addend is always written into the output before. */
 #define PROA_FORMULAS_ACTIVATION 1
 #define PROA_FORMULAS_TRIG 1
-#include "devices/cuda/library.h"
+#include "ops/matmul/cuda/padded.h"
 
 #include "ops/elementwise/cuda/epilogue.h"
+
+#include <utility>
 
 /* One operand as matrices: how the library reads it. */
 struct matmul_side {
@@ -58,28 +60,70 @@ static proa_status take_side(cuda_context *c, matmul_side *s, cuda_tensor f, boo
     return PROA_OK;
 }
 
-/* One cuBLASLt call per entry of the outer batch dims; the innermost batch dim is batched within the call. */
+/* Batch dims of a product: sizes, and strides in bytes of x, y and the contiguous result. */
+struct matmul_batches {
+    int dims;
+    int64_t size[PROA_MAX_DIMS], x[PROA_MAX_DIMS], y[PROA_MAX_DIMS], out[PROA_MAX_DIMS];
+};
+
+/* Most batches of a call that joining makes: a grid's third dim has no more. */
+enum { MATMUL_BATCHES = 65535 };
+
+/* The batch dims, neighbors joined where one stride covers both, and the largest of them last. */
+static matmul_batches batches_of(const matmul_side *x, const matmul_side *y, const cuda_tensor &out, int dims,
+                                 int64_t matrix)
+{
+    matmul_batches b = {};
+    for (int d = dims - 1; d >= 0; matrix *= out.shape[d--]) {
+        int last = b.dims - 1; /* from the innermost dim outwards */
+        bool joins = last >= 0 && b.size[last] * out.shape[d] <= MATMUL_BATCHES &&
+                     x->strides[d] == b.x[last] * b.size[last] && y->strides[d] == b.y[last] * b.size[last];
+        if (out.shape[d] == 1) continue;
+        if (joins) {
+            b.size[last] *= out.shape[d];
+            continue;
+        }
+        b.size[b.dims] = out.shape[d];
+        b.x[b.dims] = x->strides[d], b.y[b.dims] = y->strides[d], b.out[b.dims] = matrix;
+        b.dims++;
+    }
+    int most = 0, last = b.dims - 1;
+    for (int d = 1; d < b.dims; d++)
+        if (b.size[d] > b.size[most]) most = d;
+    if (last > 0) {
+        std::swap(b.size[most], b.size[last]);
+        std::swap(b.x[most], b.x[last]);
+        std::swap(b.y[most], b.y[last]);
+        std::swap(b.out[most], b.out[last]);
+    }
+    return b;
+}
+
+/* One cuBLASLt call per entry of the outer batch dims; the last one is batched within the call. */
 static proa_status run_batches(cuda_context *c, cuda_gemm g, const matmul_side *x, const matmul_side *y,
                                const cuda_tensor &out, int dims)
 {
     int64_t item = cuda_item(g.dtype), outer = 1;
-    g.batches = dims ? out.shape[dims - 1] : 1;
-    g.x_step = dims ? x->strides[dims - 1] / item : 0;
-    g.y_step = dims ? y->strides[dims - 1] / item : 0;
-    g.out_step = g.m * g.n;
-    for (int d = 0; d < dims - 1; d++) outer *= out.shape[d];
+    matmul_batches of = batches_of(x, y, out, dims, g.m * g.n * item);
+    int last = of.dims - 1;
+    g.batches = last >= 0 ? of.size[last] : 1;
+    g.x_step = last >= 0 ? of.x[last] / item : 0;
+    g.y_step = last >= 0 ? of.y[last] / item : 0;
+    g.out_step = last >= 0 ? of.out[last] / item : g.m * g.n;
+    for (int d = 0; d < last; d++) outer *= of.size[d];
     for (int64_t b = 0; b < outer; b++) {
-        int64_t rest = b, xs = 0, ys = 0;
-        for (int d = dims - 2; d >= 0; d--) {
-            int64_t k = rest % out.shape[d];
-            rest /= out.shape[d];
-            xs += k * x->strides[d];
-            ys += k * y->strides[d];
+        int64_t rest = b, xs = 0, ys = 0, os = 0;
+        for (int d = 0; d < last; d++) {
+            int64_t k = rest % of.size[d];
+            rest /= of.size[d];
+            xs += k * of.x[d];
+            ys += k * of.y[d];
+            os += k * of.out[d];
         }
         g.x = x->data + xs;
         g.y = y->data + ys;
-        g.out = out.data + b * g.batches * g.out_step * item;
-        PROA_TRY(cuda_library_gemm(c, &g));
+        g.out = out.data + os;
+        PROA_TRY(cuda_padded_gemm(c, &g));
     }
     return PROA_OK;
 }

@@ -288,11 +288,11 @@ template <class T> static proa_status backward(const rnn *r)
 /* ---- the ops --------------------------------------------------------------------------- */
 
 /* Reports an entry of sequence_length outside [0, steps] at the next synchronization. */
-__global__ void rnn_lengths_kernel(rnn_step s, int64_t steps, cuda_fault *fault, const char *op)
+__global__ void rnn_lengths_kernel(rnn_step s, int64_t steps, cuda_report report)
 {
     for (CUDA_EACH(b, s.batch)) {
         int64_t n = cuda_load<int64_t>(s.lengths + b * (s.lengths_type == PROA_I32 ? 4 : 8), s.lengths_type);
-        if (n < 0 || n > steps) cuda_raise(fault, op, "sequence_length", b, n, 0, steps);
+        if (n < 0 || n > steps) cuda_raise(report, b, n, 0, steps);
     }
 }
 
@@ -319,11 +319,11 @@ template <class A> static rnn rnn_of(cuda_context *c, const A *a)
     return r;
 }
 
-static proa_status check_lengths(const rnn *r, const char *op)
+static proa_status check_lengths(const rnn *r)
 {
     if (!r->lengths || r->s.batch == 0) return PROA_OK;
     return cuda_launch(r->c, cuda_blocks(r->s.batch), CUDA_BLOCK, rnn_lengths_kernel, step_of(r, 0, 0),
-                       r->s.steps, r->c->fault, op);
+                       r->s.steps, cuda_reports(r->c, "sequence_length"));
 }
 
 /* Zero steps: states pass through unchanged; absent ones are zeros. */
@@ -344,7 +344,7 @@ CUDA_KERNEL(rnn, true)
     rnn r = rnn_of(c, a);
     r.out = cuda_look(a->out).data;
     r.state = a->state;
-    PROA_TRY(check_lengths(&r, "rnn"));
+    PROA_TRY(check_lengths(&r));
     if (cuda_given(a->dropout_state)) {
         cuda_tensor mask = cuda_look(a->dropout_state);
         PROA_TRY(draw_mask(c, mask.as<uint8_t>(), mask.numel, a->dropout_prob));
@@ -360,7 +360,7 @@ CUDA_KERNEL(rnn_grad, true)
     r.d_out = cuda_given(a->d_out) ? cuda_look(a->d_out).data : NULL;
     r.d_input = cuda_look(a->d_input).data;
     r.d_state = a->d_state, r.d_pre_state = a->d_pre_state, r.d_weights = a->d_weight_list;
-    PROA_TRY(check_lengths(&r, "rnn_grad"));
+    PROA_TRY(check_lengths(&r));
     if (cuda_given(a->dropout_state) && a->dropout_prob > 0 && a->num_layers > 1)
         r.mask = cuda_look(a->dropout_state).as<uint8_t>();
     if (r.rows() == 0) {

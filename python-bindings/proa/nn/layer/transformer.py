@@ -14,6 +14,8 @@ from .norm import LayerNorm
 __all__ = ["MultiHeadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
            "TransformerEncoderLayer"]
 
+LONGEST_FUSED_HEAD = 128  # elements; longer heads are not for tensor cores
+
 
 def _positive(owner, **sizes):
     for name, value in sizes.items():
@@ -75,8 +77,11 @@ class MultiHeadAttention(Layer):
         self.v_proj = Linear(self.vdim, embed_dim, weight_attr, bias_attr=bias_attr)
         self.out_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr=bias_attr)
 
+    def _split(self, x):
+        return _core.reshape(x, [0, 0, self.num_heads, self.head_dim])
+
     def _heads(self, x):
-        return _core.transpose(_core.reshape(x, [0, 0, self.num_heads, self.head_dim]), [0, 2, 1, 3])
+        return _core.transpose(self._split(x), [0, 2, 1, 3])
 
     def compute_kv(self, key, value):
         """key and value projected and split into heads: [batch, heads, length, head_dim]."""
@@ -104,10 +109,31 @@ class MultiHeadAttention(Layer):
             cache = self.Cache(k, v)
         return (q, k, v) if cache is None else (q, k, v, cache)
 
+    def _fits_one_kernel(self, mask, cache):
+        """Whether nothing needs the weights or the heads, and the device has a kernel of attention as a whole that pays."""
+        whose = type(self)
+        return (_core.get_device() != "cpu" and not self.need_weights and cache is None
+                and self.head_dim <= LONGEST_FUSED_HEAD and (mask is None or mask.stop_gradient)
+                and whose.compute_kv is MultiHeadAttention.compute_kv
+                and whose._prepare_qkv is MultiHeadAttention._prepare_qkv)
+
+    def _fused(self, q, key, value, mask):
+        """The heads' joint output, of q [batch, length, heads, head_dim]; no weights are stored."""
+        k, v = self._split(self.k_proj(key)), self._split(self.v_proj(value))
+        out = _core.scaled_dot_product_attention(q, k, v, _convert_attention_mask(mask, q.dtype), self.dropout, False,
+                                                 self.training)[0]
+        return _core.reshape(out, [0, 0, self.embed_dim])
+
     def forward(self, query, key=None, value=None, attn_mask=None, cache=None):
         key = query if key is None else key
         value = query if value is None else value
-        prepared = self._prepare_qkv(query, key, value, cache)
+        if self._fits_one_kernel(attn_mask, cache):
+            q = self._split(self.q_proj(query))
+            if dtype_name(q.dtype) in ("float16", "bfloat16") or _core.get_flag("allow_tf32") == "1":
+                return self.out_proj(self._fused(q, key, value, attn_mask))
+            prepared = (_core.transpose(q, [0, 2, 1, 3]), *self.compute_kv(key, value))
+        else:
+            prepared = self._prepare_qkv(query, key, value, cache)
         q, k, v, cache = (*prepared, None) if cache is None else prepared
         scores = _core.matmul(_core.scale(q, self.head_dim ** -0.5), k, transpose_y=True)
         if attn_mask is not None:
