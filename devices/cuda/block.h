@@ -168,8 +168,8 @@ template <class Op, class T> static __device__ T cuda_block_scan(T v, T *total)
 
 /* ---- errors that only the elements tell ------------------------------------------------ */
 
-/* Where a kernel reports an invalid element of one argument, and whose it is. Made on the host
- * (cuda_reports), whose texts these are: a literal in a kernel is in the memory of the GPU. */
+/* Place for a report about one argument of an op. The host makes it (cuda_reports) and owns the texts: a
+ * literal of a kernel is in the memory of the GPU. */
 struct cuda_report {
     cuda_fault *fault;
     const char *op, *argument;

@@ -87,7 +87,7 @@ static proa_status part(padded_parts *p, int64_t rows, int64_t columns, void **t
     return PROA_OK;
 }
 
-/* Replaces an operand of rows × columns by its copy of to_rows × to_columns, unless it is aligned as it is. */
+/* Replaces an operand of rows × columns by its copy of to_rows × to_columns, unless it is aligned as is. */
 static proa_status pad(padded_parts *p, const void **data, int64_t *ld, int64_t rows, int64_t columns,
                        int64_t to_rows, int64_t to_columns, int64_t unit)
 {
