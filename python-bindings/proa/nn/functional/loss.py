@@ -6,6 +6,7 @@ import math
 
 from ... import _core
 from ..._asks import asks
+from ...amp.auto_cast import state as autocast
 from ...framework.dims import differ, is_empty, known, reshaped
 from ...tensor._tools import need_tensor
 from ._args import reduced, reduction_of
@@ -84,9 +85,11 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
 
 
 def _losses(input, label, soft_label, use_softmax, ignore_index, axis):
-    """One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may overflow."""
+    """One loss a row. A program keeps the op that Paddle has; so do halves, in which a sum of powers may overflow, unless autocast
+    makes float32 of them."""
     plain = use_softmax and not soft_label and axis in (-1, input.ndim - 1)
-    if plain and input.dtype in _WIDE and not (input.is_symbolic or label.is_symbolic):
+    wide = input.dtype in _WIDE or (autocast.level != "O0" and not autocast.lists[0])
+    if plain and wide and not (input.is_symbolic or label.is_symbolic):
         return _core.class_cross_entropy(input, label, ignore_index)[0]
     if not soft_label and label.ndim == input.ndim - 1:  # Paddle's op wants the axis of classes
         label = _core.unsqueeze(label, axis)
