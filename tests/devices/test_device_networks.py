@@ -106,14 +106,35 @@ def test_layer_norm_of_other_dtypes(n, dtype, rtol):
          dtype=dtype, rtol=rtol)
 
 
-@pytest.mark.parametrize("shape,data_format", [((6, 3, 40, 41), "NCHW"), ((6, 40, 41, 36), "NHWC"), ((3000, 40), "NCHW"),
-                                               ((2, 8, 32, 32), "NCHW")])
-def test_batch_norm_in_slices(shape, data_format):
+# Slices of channels, whole accesses and odd ones, planes smaller than a block, one channel, more channels than a block has.
+BATCH_SHAPES = [((6, 3, 40, 41), "NCHW"), ((6, 40, 41, 36), "NHWC"), ((3000, 40), "NCHW"), ((2, 8, 32, 32), "NCHW"), ((40, 2, 4, 4), "NCHW"),
+                ((2, 3, 9, 5), "NHWC"), ((2, 17, 9, 1), "NHWC"), ((3, 7, 5, 264), "NHWC"), ((1, 2, 3, 520), "NHWC"), ((2, 300, 3), "NCHW")]
+
+
+@pytest.mark.parametrize("dtype,rtol", [(None, 2e-5), ("float64", 1e-9), ("bfloat16", 2e-2), ("float16", 4e-3)])
+@pytest.mark.parametrize("shape,data_format", BATCH_SHAPES)
+def test_batch_norm_in_slices(shape, data_format, dtype, rtol):
     x, c = normal(*shape) + 3, shape[-1] if data_format == "NHWC" else shape[1]
     given = {"x": x, "running_mean": normal(c), "running_var": np.ones(c, np.float32), "weight": normal(c), "bias": normal(c)}
-    out, mean, inverse = same("batch_norm", given, data_format=data_format)
-    same("batch_norm_grad", {"x": x, "weight": given["weight"], "saved_mean": mean, "saved_variance": inverse,
-                             "d_out": normal(*shape)}, data_format=data_format, rtol=2e-4)
+    _, mean, inverse = same("batch_norm", given, dtype=dtype, rtol=rtol, data_format=data_format)
+    for attrs in {}, {"use_global_stats": True}:
+        got, want = both("batch_norm_grad", {"x": x, "weight": given["weight"], "saved_mean": mean.astype(np.float32),
+                                             "saved_variance": inverse.astype(np.float32), "d_out": normal(*shape)},
+                         dtype=dtype, data_format=data_format, **attrs)
+        for g, w in zip(got, want):
+            np.testing.assert_allclose(g, w, rtol=10 * rtol, atol=10 * rtol)
+
+
+# A mean of a thousand deviations, and one element that is far off: it is the first of its thread.
+@pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
+def test_batch_norm_far_from_zero(data_format):
+    x = normal(3, 40, 40, 40) + 1000
+    x[0, 0, 0] += 1e6
+    given = {"x": x, "running_mean": np.zeros(40, np.float32), "running_var": np.ones(40, np.float32)}
+    (_, mean, inverse), _ = both("batch_norm", given, data_format=data_format)
+    axes = (0, 1, 2) if data_format == "NHWC" else (0, 2, 3)
+    np.testing.assert_allclose(mean, x.mean(axes, dtype=np.float64), rtol=1e-6)
+    np.testing.assert_allclose(inverse, 1 / np.sqrt(x.var(axes, dtype=np.float64) + 1e-5), rtol=1e-5)
 
 
 def test_group_norm_of_long_rows():

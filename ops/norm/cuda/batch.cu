@@ -1,26 +1,51 @@
-/* batch_norm and its gradient on a GPU: several blocks sum slices of a channel for its statistics, then one
- * elementwise pass follows. The slices depend on the shape alone. */
-#include "ops/norm/cuda/norm.h"
+/* batch_norm and its gradient on a GPU: blocks sum slices of the channels, a block a channel joins them, and
+ * an elementwise pass follows. The slices depend on the shape alone. */
+#include "ops/norm/cuda/share.h"
 
 #include "devices/cuda/layout.h"
 
-/* Moments of a slice: its mean, then the squares about it. */
-template <class X>
-__global__ void batch_moments_kernel(norm_channels s, norm_slices p, const X *x, norm_sums *parts)
+/* The mean of a slice and the squares about it. A thread sums about its first element, so nothing cancels. */
+template <class X, class A, int V, int N>
+__global__ void __launch_bounds__(CUDA_BLOCK, 4)
+    batch_moments_kernel(norm_share h, const X *x, norm_pair *parts)
 {
-    for (int64_t item = blockIdx.x; item < norm_items(s, p); item += gridDim.x) {
-        norm_walk w(s, p, item);
-        int64_t n = s.images * s.pixels, from = w.slice * p.each, to = from + p.each < n ? from + p.each : n;
-        double count = to > from ? (double)(to - from) : 0, sum = 0, squares = 0;
-        for (int64_t i = w.begin; i < w.end; i += w.step)
-            sum += cuda_cast<double>(x[norm_at(s, w.channel, i)]);
-        double mean = count > 0 ? norm_walk_sum(s, sum) / count : norm_walk_sum(s, sum);
-        for (int64_t i = w.begin; i < w.end; i += w.step) {
-            double v = cuda_cast<double>(x[norm_at(s, w.channel, i)]) - mean;
-            squares += v * v;
+    for (int64_t item = blockIdx.x; item < h.items; item += gridDim.x) {
+        norm_share_walk<V, N> w(h, item);
+        cuda_pack<X, V> in[SHARE_FLIGHT];
+        A base[N] = {}, sum[N] = {}, squares[N] = {};
+        bool fresh = true;
+        norm_share_visit<SHARE_FLIGHT>(
+            w, [&](int u, int64_t at) { in[u] = *(const cuda_pack<X, V> *)(const void *)(x + at); },
+            [&](int u, int64_t) {
+                A v[V], total = 0;
+                for (int k = 0; k < V; k++) v[k] = cuda_cast<A>(in[u].at[k]);
+                for (int k = 0; k < N && fresh; k++) base[k] = v[k] - v[k] == 0 ? v[k] : (A)0; /* finite */
+                fresh = false;
+                for (int k = 0; k < V; k++) {
+                    A d = v[k] - base[k % N];
+                    (N == V ? sum[k % N] : total) += d;
+                    squares[k % N] += d * d;
+                }
+                if (N < V) sum[0] += total;
+            });
+        __shared__ double first[SHARE_WIDTH * N];
+        norm_share_sums<N> sums;
+        int column = (int)threadIdx.x % h.width;
+        double count = w.count * (V / N), each = w.count ? 1 / count : 0, n = (double)h.elements(w.slice);
+        for (int k = 0; k < N && w.leads; k++)
+            first[column * N + k] = (double)base[k] + (double)sum[k] * each;
+        __syncthreads();
+        for (int k = 0; k < N; k++) {
+            double s = (double)sum[k], d = (double)base[k] + s * each - first[column * N + k];
+            if (w.count == 0) d = 0;
+            sums.set(k, {count * d, (double)squares[k] - s * s * each + count * d * d});
         }
-        squares = norm_walk_sum(s, squares);
-        if (w.first(s)) parts[w.channel * p.count + w.slice] = {mean, squares, count};
+        sums.sum(h);
+        for (int k = 0; k < N && w.leads; k++) {
+            norm_pair all = sums.get(k);
+            parts[(w.channel + k) * h.slices + w.slice] = {first[column * N + k] + all.a / n,
+                                                           all.b - all.a * all.a / n};
+        }
     }
 }
 
@@ -30,27 +55,58 @@ struct batch_running {
     double momentum, epsilon;
 };
 
-/* The batch's statistics; running = momentum · running + (1 − momentum) · batch's. */
-__global__ void batch_statistics_kernel(const norm_sums *parts, int64_t channels, int64_t slices,
-                                        batch_running r)
+/* Coefficients of a channel in the elementwise pass: out = (x − mean) · scale + shift, or
+ * dx = scale · (g − shift − (x − mean) · slope). */
+template <class A> struct alignas(4 * sizeof(A)) batch_terms {
+    A mean, scale, shift, slope;
+};
+
+/* A channel's parameters in any floating dtype. */
+struct batch_affine {
+    norm_place weight, bias;
+    template <class A> __device__ __forceinline__ batch_terms<A> terms(int64_t c, double mean, double r) const
+    {
+        A w = weight.data ? (A)weight.get(c) : 1, b = bias.data ? (A)bias.get(c) : 0;
+        return {(A)mean, (A)r * w, b, 0};
+    }
+};
+
+/* A block a channel: the batch's statistics; running = momentum · running + (1 − momentum) · batch's. */
+template <class A>
+__global__ void batch_statistics_kernel(norm_share h, const norm_pair *parts, batch_running r, batch_affine f,
+                                        batch_terms<A> *terms)
 {
-    for (CUDA_EACH(c, channels)) {
-        norm_sums all = {0, 0, 0};
-        for (int64_t s = 0; s < slices; s++) all = norm_join_moments(all, parts[c * slices + s]);
-        double variance = all.b / all.count;
-        r.saved_mean.set(c, all.a);
-        r.saved_inverse.set(c, 1 / sqrt(variance + r.epsilon));
-        r.mean_out.set(c, r.momentum * r.mean_in.get(c) + (1 - r.momentum) * all.a);
-        r.variance_out.set(c, r.momentum * r.variance_in.get(c) + (1 - r.momentum) * variance);
+    double n = (double)(h.vectors * h.per);
+    for (int64_t c = blockIdx.x; c < h.s.channels; c += gridDim.x) {
+        const norm_pair *of = parts + c * h.slices;
+        double base = of[0].a;
+        norm_pair sum = {0, 0};
+        for (int64_t i = threadIdx.x; i < h.slices; i += blockDim.x) {
+            double count = (double)h.elements(i), d = of[i].a - base;
+            sum = sum + norm_pair{count * d, of[i].b + count * d * d};
+        }
+        double mean_in = r.mean_in.get(c), variance_in = r.variance_in.get(c);
+        sum = cuda_block_reduce<cuda_sum>(sum);
+        if (threadIdx.x) continue;
+        double mean = base + sum.a / n, variance = (sum.b - sum.a * sum.a / n) / n;
+        double inverse = 1 / sqrt(variance + r.epsilon);
+        terms[c] = f.terms<A>(c, mean, inverse);
+        r.saved_mean.set(c, mean);
+        r.saved_inverse.set(c, inverse);
+        r.mean_out.set(c, r.momentum * mean_in + (1 - r.momentum) * mean);
+        r.variance_out.set(c, r.momentum * variance_in + (1 - r.momentum) * variance);
     }
 }
 
 /* Saves the running statistics as the batch's: mean, and 1 / deviation. */
-__global__ void batch_fixed_kernel(int64_t channels, batch_running r)
+template <class A>
+__global__ void batch_fixed_kernel(int64_t channels, batch_running r, batch_affine f, batch_terms<A> *terms)
 {
     for (CUDA_EACH(c, channels)) {
-        r.saved_mean.set(c, r.mean_in.get(c));
-        r.saved_inverse.set(c, 1 / sqrt(r.variance_in.get(c) + r.epsilon));
+        double mean = r.mean_in.get(c), inverse = 1 / sqrt(r.variance_in.get(c) + r.epsilon);
+        terms[c] = f.terms<A>(c, mean, inverse);
+        r.saved_mean.set(c, mean);
+        r.saved_inverse.set(c, inverse);
     }
 }
 
@@ -78,42 +134,112 @@ __global__ void batch_grad_pass_kernel(int64_t channels, const X *d, X *dx, norm
     }
 }
 
-/* V elements at i are of one channel where V divides the pixels; of V channels where they are last. */
-template <class X, class A, int V>
-__global__ void batch_apply_kernel(norm_channels s, int64_t n, const X *x, norm_parameter<X, A> weight,
-                                   norm_parameter<X, A> bias, const A *mean, const A *inverse, X *out)
+/* The terms of a walk's channels. */
+template <int V, int N, class A>
+CUDA_FN void batch_terms_of(const norm_share_walk<V, N> &w, const batch_terms<A> *terms, batch_terms<A> *to)
 {
-    for (CUDA_EACH(j, n / V)) {
-        int64_t i = j * V, c = s.last ? i % s.channels : i / s.pixels % s.channels;
-        A v[V];
-        cuda_take<V>(x + i, v);
-        for (int k = 0; k < V; k++) {
-            int64_t of = s.last ? c + k : c;
-            v[k] = (v[k] - mean[of]) * (inverse[of] * weight[of]) + bias[of];
-        }
-        cuda_put<V>(out + i, v);
+    const batch_terms<A> *from = terms + (w.live ? w.channel : 0);
+    for (int k = 0; k < N; k++) to[k] = from[k];
+}
+
+template <class X, class A, int V, int N>
+__global__ void __launch_bounds__(CUDA_BLOCK, 4)
+    batch_apply_kernel(norm_share h, const X *x, const batch_terms<A> *terms, X *out)
+{
+    for (int64_t item = blockIdx.x; item < h.items; item += gridDim.x) {
+        norm_share_walk<V, N> w(h, item);
+        cuda_pack<X, V> in[SHARE_FLIGHT];
+        batch_terms<A> of[N];
+        batch_terms_of(w, terms, of);
+        norm_share_visit<SHARE_FLIGHT>(
+            w, [&](int u, int64_t at) { in[u] = *(const cuda_pack<X, V> *)(const void *)(x + at); },
+            [&](int u, int64_t at) {
+                A v[V];
+                for (int k = 0; k < V; k++)
+                    v[k] = (cuda_cast<A>(in[u].at[k]) - of[k % N].mean) * of[k % N].scale + of[k % N].shift;
+                cuda_put<V>(out + at, v);
+            });
+    }
+}
+
+/* Σ g and Σ g · (x − mean) of a slice. A thread sums in A. */
+template <class X, class A, int V, int N>
+__global__ void __launch_bounds__(CUDA_BLOCK, 4)
+    batch_pairs_kernel(norm_share h, const X *x, const X *d, norm_parameter<X, A> mean, norm_pair *parts)
+{
+    for (int64_t item = blockIdx.x; item < h.items; item += gridDim.x) {
+        norm_share_walk<V, N> w(h, item);
+        cuda_pack<X, V> in[SHARE_FLIGHT / 2], slope[SHARE_FLIGHT / 2];
+        A m[N], sum[N] = {}, sum_x[N] = {};
+        for (int k = 0; k < N; k++) m[k] = w.live ? mean[w.channel + k] : (A)0;
+        norm_share_visit<SHARE_FLIGHT / 2>(
+            w,
+            [&](int u, int64_t at) {
+                in[u] = *(const cuda_pack<X, V> *)(const void *)(x + at);
+                slope[u] = *(const cuda_pack<X, V> *)(const void *)(d + at);
+            },
+            [&](int u, int64_t) {
+                A total = 0, total_x = 0;
+                for (int k = 0; k < V; k++) {
+                    A g = cuda_cast<A>(slope[u].at[k]);
+                    (N == V ? sum[k % N] : total) += g;
+                    (N == V ? sum_x[k % N] : total_x) += g * (cuda_cast<A>(in[u].at[k]) - m[k % N]);
+                }
+                if (N < V) sum[0] += total, sum_x[0] += total_x;
+            });
+        norm_share_sums<N> sums;
+        for (int k = 0; k < N; k++) sums.set(k, {(double)sum[k], (double)sum_x[k]});
+        sums.sum(h);
+        for (int k = 0; k < N && w.leads; k++) parts[(w.channel + k) * h.slices + w.slice] = sums.get(k);
+    }
+}
+
+/* A block a channel: the gradients of weight and bias, and what dx needs. `fixed`: the statistics are no
+ * function of x. */
+template <class X, class A>
+__global__ void batch_slopes_kernel(norm_share h, const norm_pair *parts, norm_parameter<X, A> weight,
+                                    norm_parameter<X, A> mean, norm_parameter<X, A> inverse, bool fixed,
+                                    norm_place d_weight, norm_place d_bias, batch_terms<A> *terms)
+{
+    double n = (double)(h.vectors * h.per);
+    for (int64_t c = blockIdx.x; c < h.s.channels; c += gridDim.x) {
+        norm_pair sum = {0, 0};
+        for (int64_t i = threadIdx.x; i < h.slices; i += blockDim.x) sum = sum + parts[c * h.slices + i];
+        A r = inverse[c], m = mean[c], w = weight[c];
+        sum = cuda_block_reduce<cuda_sum>(sum);
+        if (threadIdx.x) continue;
+        sum.b *= (double)r;
+        terms[c] = {m, r * w, fixed ? (A)0 : (A)(sum.a / n), fixed ? (A)0 : r * (A)(sum.b / n)};
+        d_weight.set(c, sum.b);
+        d_bias.set(c, sum.a);
     }
 }
 
 /* dx = r · w · (g − mean(g) − x̂ · mean(g·x̂)); with fixed statistics r · w · g. */
-template <class X, class A, int V>
-__global__ void batch_grad_kernel(norm_channels s, int64_t n, const X *x, const X *d,
-                                  norm_parameter<X, A> weight, norm_parameter<X, A> mean,
-                                  norm_parameter<X, A> inverse, const norm_sums *sums, bool fixed, X *dx)
+template <class X, class A, int V, int N>
+__global__ void __launch_bounds__(CUDA_BLOCK, 3)
+    batch_grad_kernel(norm_share h, const X *x, const X *d, const batch_terms<A> *terms, X *dx)
 {
-    double count = (double)(s.images * s.pixels);
-    for (CUDA_EACH(j, n / V)) {
-        int64_t i = j * V, c = s.last ? i % s.channels : i / s.pixels % s.channels;
-        A v[V], g[V];
-        cuda_take<V>(x + i, v);
-        cuda_take<V>(d + i, g);
-        for (int k = 0; k < V; k++) {
-            int64_t of = s.last ? c + k : c;
-            A r = inverse[of], mean_g = fixed ? 0 : (A)(sums[of].a / count);
-            A mean_gx = fixed ? 0 : (A)(sums[of].b / count);
-            v[k] = r * weight[of] * (g[k] - mean_g - (v[k] - mean[of]) * r * mean_gx);
-        }
-        cuda_put<V>(dx + i, v);
+    for (int64_t item = blockIdx.x; item < h.items; item += gridDim.x) {
+        norm_share_walk<V, N> w(h, item);
+        cuda_pack<X, V> in[SHARE_FLIGHT / 2], slope[SHARE_FLIGHT / 2];
+        batch_terms<A> of[N];
+        batch_terms_of(w, terms, of);
+        norm_share_visit<SHARE_FLIGHT / 2>(
+            w,
+            [&](int u, int64_t at) {
+                in[u] = *(const cuda_pack<X, V> *)(const void *)(x + at);
+                slope[u] = *(const cuda_pack<X, V> *)(const void *)(d + at);
+            },
+            [&](int u, int64_t at) {
+                A v[V];
+                for (int k = 0; k < V; k++) {
+                    const batch_terms<A> &t = of[k % N];
+                    A g = cuda_cast<A>(slope[u].at[k]), x0 = cuda_cast<A>(in[u].at[k]) - t.mean;
+                    v[k] = t.scale * (g - t.shift - x0 * t.slope);
+                }
+                cuda_put<V>(dx + at, v);
+            });
     }
 }
 
@@ -140,37 +266,53 @@ static bool packs(const norm_channels &s, const cuda_tensor &a, const cuda_tenso
     return cuda_packs<X>(s.last ? s.channels : s.pixels, a.data, b.data, d);
 }
 
+/* Blocks of the passes that sum, of which four are on a multiprocessor, and of the others. */
+enum { BATCH_SUM_BLOCKS = 528, BATCH_PASS_BLOCKS = 1056, BATCH_CHANNEL_THREADS = 128 };
+
+/* Scratch memory of a call: terms of every channel, then the sums of `slices` slices of each. */
+template <class A> static batch_terms<A> *scratch_of(cuda_context *c, int64_t channels, int64_t slices)
+{
+    return (batch_terms<A> *)cuda_scratch(
+        c, (size_t)channels * (sizeof(batch_terms<A>) + (size_t)slices * sizeof(norm_pair)));
+}
+
+template <class X, class A, int V, int N>
+static proa_status forward_as(cuda_context *c, const proa_batch_norm_args *a, const cuda_tensor &x,
+                              const cuda_tensor &out, norm_channels s, const batch_running &r, bool fixed)
+{
+    norm_share h = norm_share_of(s, V, BATCH_SUM_BLOCKS, SHARE_FLIGHT);
+    batch_affine f = {norm_place_of(a->weight), norm_place_of(a->bias)};
+    batch_terms<A> *terms = scratch_of<A>(c, s.channels, fixed ? 0 : h.slices);
+    if (!terms) return cuda_host->error();
+    norm_pair *parts = (norm_pair *)(void *)(terms + s.channels);
+    proa_status status = PROA_OK;
+    if (fixed) {
+        status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_fixed_kernel<A>, s.channels, r, f,
+                             terms);
+    } else {
+        status = cuda_launch(c, cuda_blocks(h.items, 1), CUDA_BLOCK, (batch_moments_kernel<X, A, V, N>), h,
+                             x.as<X>(), parts);
+        if (status == PROA_OK)
+            status = cuda_launch(c, cuda_blocks(s.channels, 1), BATCH_CHANNEL_THREADS,
+                                 batch_statistics_kernel<A>, h, parts, r, f, terms);
+    }
+    h = norm_share_of(s, V, BATCH_PASS_BLOCKS, 1);
+    if (status == PROA_OK && x.numel)
+        status = cuda_launch(c, cuda_blocks(h.items, 1), CUDA_BLOCK, (batch_apply_kernel<X, A, V, N>), h,
+                             x.as<X>(), terms, out.as<X>());
+    cuda_scratch_free(c, terms);
+    return status;
+}
+
+/* Vectors of 16 bytes where they may be accessed, of one channel each or of as many as they have elements. */
 template <class X, class A>
 static proa_status batch_forward(cuda_context *c, const proa_batch_norm_args *a, const cuda_tensor &x,
                                  const cuda_tensor &out, norm_channels s, const batch_running &r, bool fixed)
 {
-    const A *mean = cuda_look(a->saved_mean).as<A>(), *inverse = cuda_look(a->saved_variance).as<A>();
-    norm_slices p = norm_slice(s);
-    if (!fixed && s.images * s.pixels == 1)
-        return cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_pass_kernel<X>, s.channels,
-                           x.as<X>(), out.as<X>(), r);
-    if (fixed) {
-        PROA_TRY(cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_fixed_kernel, s.channels, r));
-    } else {
-        norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(s.channels * p.count) * sizeof *parts);
-        if (!parts) return cuda_host->error();
-        proa_status status = cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK,
-                                         batch_moments_kernel<X>, s, p, x.as<X>(), parts);
-        if (status == PROA_OK)
-            status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_statistics_kernel, parts,
-                                 s.channels, p.count, r);
-        cuda_scratch_free(c, parts);
-        PROA_TRY(status);
-    }
-    if (x.numel == 0) return PROA_OK;
-    norm_parameter<X, A> w = norm_parameter_of<X, A>(a->weight, x.dtype, 1),
-                         b = norm_parameter_of<X, A>(a->bias, x.dtype, 0);
     enum { V = 16 / sizeof(X) };
-    if (packs<X>(s, x, out, NULL))
-        return cuda_launch(c, cuda_blocks(x.numel / V), CUDA_BLOCK, (batch_apply_kernel<X, A, V>), s, x.numel,
-                           x.as<X>(), w, b, mean, inverse, out.as<X>());
-    return cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, (batch_apply_kernel<X, A, 1>), s, x.numel,
-                       x.as<X>(), w, b, mean, inverse, out.as<X>());
+    if (!packs<X>(s, x, out, NULL)) return forward_as<X, A, 1, 1>(c, a, x, out, s, r, fixed);
+    return s.last ? forward_as<X, A, V, V>(c, a, x, out, s, r, fixed)
+                  : forward_as<X, A, V, 1>(c, a, x, out, s, r, fixed);
 }
 
 #define FIXED(a) (((a)->is_test && !(a)->trainable_statistics) || (a)->use_global_stats)
@@ -193,39 +335,47 @@ CUDA_KERNEL_CHANNELS_LAST(batch_norm, CUDA_IS(a->x, CUDA_FLOATS), out,
     norm_channels s = channels_of(x, a->data_format, layout.last);
     if (s.channels == 0) return PROA_OK;
     bool fixed = FIXED(a) || x.numel == 0;
-    CUDA_SWITCH_FLOAT(x.dtype, X, A, { PROA_TRY((batch_forward<X, A>(c, a, x, out, s, r, fixed))); })
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, {
+        if (!fixed && s.images * s.pixels == 1)
+            PROA_TRY(cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_pass_kernel<X>, s.channels,
+                                 x.as<X>(), out.as<X>(), r));
+        else PROA_TRY((batch_forward<X, A>(c, a, x, out, s, r, fixed)));
+    })
     return layout.give(a->out, out);
+}
+
+template <class X, class A, int V, int N>
+static proa_status backward_as(cuda_context *c, const proa_batch_norm_grad_args *a, const cuda_tensor &x,
+                               const cuda_tensor &d, const cuda_tensor &dx, norm_channels s)
+{
+    norm_parameter<X, A> weight = norm_parameter_of<X, A>(a->weight, x.dtype, 1),
+                         mean = norm_parameter_of<X, A>(a->saved_mean, x.dtype, 0),
+                         inverse = norm_parameter_of<X, A>(a->saved_variance, x.dtype, 0);
+    norm_share h = norm_share_of(s, V, BATCH_SUM_BLOCKS, SHARE_FLIGHT);
+    batch_terms<A> *terms = scratch_of<A>(c, s.channels, h.slices);
+    if (!terms) return cuda_host->error();
+    norm_pair *parts = (norm_pair *)(void *)(terms + s.channels);
+    proa_status status = cuda_launch(c, cuda_blocks(h.items, 1), CUDA_BLOCK, (batch_pairs_kernel<X, A, V, N>),
+                                     h, x.as<X>(), d.as<X>(), mean, parts);
+    if (status == PROA_OK)
+        status = cuda_launch(c, cuda_blocks(s.channels, 1), BATCH_CHANNEL_THREADS,
+                             (batch_slopes_kernel<X, A>), h, parts, weight, mean, inverse, FIXED(a),
+                             norm_place_of(a->d_weight), norm_place_of(a->d_bias), terms);
+    h = norm_share_of(s, V, BATCH_PASS_BLOCKS, 1);
+    if (status == PROA_OK && x.numel)
+        status = cuda_launch(c, cuda_blocks(h.items, 1), CUDA_BLOCK, (batch_grad_kernel<X, A, V, N>), h,
+                             x.as<X>(), d.as<X>(), terms, dx.as<X>());
+    cuda_scratch_free(c, terms);
+    return status;
 }
 
 template <class X, class A>
 static proa_status batch_backward(cuda_context *c, const proa_batch_norm_grad_args *a, const cuda_tensor &x,
                                   const cuda_tensor &d, const cuda_tensor &dx, norm_channels s)
 {
-    norm_parameter<X, A> w = norm_parameter_of<X, A>(a->weight, x.dtype, 1),
-                         mean = norm_parameter_of<X, A>(a->saved_mean, x.dtype, 0),
-                         inverse = norm_parameter_of<X, A>(a->saved_variance, x.dtype, 0);
-    norm_slices p = norm_slice(s);
-    if (!FIXED(a) && s.images * s.pixels == 1)
-        return cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_grad_pass_kernel<X>, s.channels,
-                           d.as<X>(), dx.as<X>(), norm_place_of(a->d_weight), norm_place_of(a->d_bias));
-    norm_sums *parts = (norm_sums *)cuda_scratch(c, (size_t)(s.channels * (p.count + 1)) * sizeof *parts);
-    if (!parts) return cuda_host->error();
-    norm_sums *sums = parts + s.channels * p.count;
-    proa_status status =
-        cuda_launch(c, cuda_blocks(norm_items(s, p), 1), CUDA_BLOCK, (norm_pairs_kernel<X, A>), s, p,
-                    x.as<X>(), d.as<X>(), mean, inverse, false, 0.0, 0, 1, parts);
-    if (status == PROA_OK)
-        status = cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, norm_pairs_end_kernel<norm_sums>, parts,
-                             s.channels, p.count, norm_place_of(a->d_weight), norm_place_of(a->d_bias), sums);
     enum { V = 16 / sizeof(X) };
-    if (status == PROA_OK && x.numel && packs<X>(s, x, d, dx.data))
-        status = cuda_launch(c, cuda_blocks(x.numel / V), CUDA_BLOCK, (batch_grad_kernel<X, A, V>), s,
-                             x.numel, x.as<X>(), d.as<X>(), w, mean, inverse, sums, FIXED(a), dx.as<X>());
-    else if (status == PROA_OK && x.numel)
-        status = cuda_launch(c, cuda_blocks(x.numel), CUDA_BLOCK, (batch_grad_kernel<X, A, 1>), s, x.numel,
-                             x.as<X>(), d.as<X>(), w, mean, inverse, sums, FIXED(a), dx.as<X>());
-    cuda_scratch_free(c, parts);
-    return status;
+    if (!packs<X>(s, x, d, dx.data)) return backward_as<X, A, 1, 1>(c, a, x, d, dx, s);
+    return s.last ? backward_as<X, A, V, V>(c, a, x, d, dx, s) : backward_as<X, A, V, 1>(c, a, x, d, dx, s);
 }
 
 CUDA_KERNEL_CHANNELS_LAST(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS), d_x,
@@ -238,6 +388,12 @@ CUDA_KERNEL_CHANNELS_LAST(batch_norm_grad, CUDA_IS(a->x, CUDA_FLOATS), d_x,
     PROA_TRY(layout.place(&dx));
     norm_channels s = channels_of(x, a->data_format, layout.last);
     if (s.channels == 0) return PROA_OK;
-    CUDA_SWITCH_FLOAT(x.dtype, X, A, { PROA_TRY((batch_backward<X, A>(c, a, x, d, dx, s))); })
+    CUDA_SWITCH_FLOAT(x.dtype, X, A, {
+        if (!FIXED(a) && s.images * s.pixels == 1)
+            PROA_TRY(cuda_launch(c, cuda_blocks(s.channels), CUDA_BLOCK, batch_grad_pass_kernel<X>,
+                                 s.channels, d.as<X>(), dx.as<X>(), norm_place_of(a->d_weight),
+                                 norm_place_of(a->d_bias)));
+        else PROA_TRY((batch_backward<X, A>(c, a, x, d, dx, s)));
+    })
     return layout.give(a->d_x, dx);
 }

@@ -34,15 +34,19 @@ struct norm_place {
     int64_t step;
     __device__ __forceinline__ double get(int64_t i) const
     {
-        return cuda_load<double>(data + i * step, dtype);
+        const char *at = data + i * step;
+        return dtype == PROA_F32 ? *(const float *)(const void *)at : cuda_load<double>(at, dtype);
     }
     __device__ __forceinline__ void set(int64_t i, double v) const
     {
-        cuda_store<double>(data + i * step, dtype, v);
+        char *at = data + i * step;
+        if (dtype == PROA_F32) *(float *)(void *)at = (float)v;
+        else cuda_store<double>(at, dtype, v);
     }
 };
 static inline norm_place norm_place_of(const proa_tensor *t)
 {
+    if (!cuda_given(t)) return {NULL, PROA_F32, 0};
     cuda_tensor f = cuda_look(t);
     return {f.data, f.dtype, f.ndim ? f.strides[f.ndim - 1] : cuda_item(f.dtype)};
 }
