@@ -30,11 +30,8 @@ static proa_status prelu(cuda_context *c, const proa_prelu_args *a, char *alpha)
                              : a->mode == PROA_PRELU_MODE_ELEMENT ? (d > 0 ? step : 0)
                                                                   : 0;
     cuda_map_merge(&m);
-    if (x.dtype == PROA_F64)
-        return cuda_launch(c, cuda_blocks(m.numel), CUDA_BLOCK, (map_kernel<2, prelu_fn<double>>), m,
-                           prelu_fn<double>{});
-    return cuda_launch(c, cuda_blocks(m.numel), CUDA_BLOCK, (map_kernel<2, prelu_fn<float>>), m,
-                       prelu_fn<float>{});
+    if (x.dtype == PROA_F64) return cuda_map_start<2>(c, &m, prelu_fn<double>{});
+    return cuda_map_start<2>(c, &m, prelu_fn<float>{});
 }
 
 CUDA_KERNEL(prelu, CUDA_IS(a->x, CUDA_FLOATS))
