@@ -1,10 +1,12 @@
-/* Dropout on a GPU. Element i uses the same 16 bits of the Philox stream as on the CPU; one thread computes
- * the eight neighboring elements that share a block of 128 bits. */
+/* Dropout on a GPU. Element i uses the same 16 bits of the Philox stream as on the CPU. A thread draws the
+ * block of 128 bits that eight neighboring elements share; within a warp it hands them on, so that threads
+ * access neighboring groups of four. */
 #include "ops/elementwise/cuda/elementwise.h"
 
 #include "core/philox.h"
 
-enum { DROP_EACH = 8 };
+/* Elements of a Philox block; of a group; of a warp at once, which are two groups a thread. */
+enum { DROP_EACH = 8, DROP_GROUP = 4, DROP_TILE = 256, DROP_GROUPS = 2 };
 
 struct drop_job {
     const char *x;
@@ -14,6 +16,7 @@ struct drop_job {
     double scale;
     cuda_draws stream;
     uint32_t threshold; /* an element is dropped when its bits are below */
+    bool packs;         /* groups are aligned, those of the mask, too */
 };
 
 /* Eight bits: which of block b's elements are kept. */
@@ -26,44 +29,48 @@ CUDA_FN uint32_t drop_bits(const drop_job &j, proa_rng_state at, int64_t b)
     return kept;
 }
 
-template <class S> struct alignas(16) drop_eight {
-    S at[DROP_EACH];
-};
+/* Reads or writes the first `n` elements of a group, all of them at once if `pack`. */
+template <class X> CUDA_FN void drop_read(const X *p, int64_t n, bool pack, X *to)
+{
+    if (pack) return cuda_take<DROP_GROUP>(p, to);
+    for (int k = 0; k < DROP_GROUP; k++) to[k] = k < n ? p[k] : X{};
+}
+template <class X> CUDA_FN void drop_write(X *p, int64_t n, bool pack, const X *from)
+{
+    if (pack) return cuda_put<DROP_GROUP>(p, from);
+    for (int k = 0; k < DROP_GROUP; k++)
+        if (k < n) p[k] = from[k];
+}
 
 /* S: stored type; T: computing type. DRAW: draws the mask, otherwise reads it. */
 template <class S, class T, bool DRAW> __global__ void drop_kernel(drop_job j)
 {
-    struct alignas(DROP_EACH) flags {
-        uint8_t at[DROP_EACH];
-    };
     T scale = (T)j.scale;
     proa_rng_state at = DRAW ? cuda_drawn(j.stream) : proa_rng_state{};
-    for (CUDA_EACH(b, (j.n + DROP_EACH - 1) / DROP_EACH)) {
-        int64_t first = b * DROP_EACH;
-        bool whole = first + DROP_EACH <= j.n;
-        int n = whole ? DROP_EACH : (int)(j.n - first);
-        flags keep = {};
-        drop_eight<S> v = {};
-        if (DRAW) {
-            uint32_t bits = drop_bits(j, at, b);
-            for (int k = 0; k < DROP_EACH; k++) keep.at[k] = bits >> k & 1;
-        } else if (whole) keep = *(const flags *)(const void *)(j.mask + first);
-        else
-            for (int k = 0; k < n; k++) keep.at[k] = j.mask[first + k];
-        const S *x = (const S *)(const void *)j.x + first;
-        S *y = (S *)(void *)j.y + first;
-        bool wide = whole && (uintptr_t)j.x % 16 == 0;
-        if (wide) v = *(const drop_eight<S> *)(const void *)x;
-        else
-            for (int k = 0; k < n; k++) v.at[k] = x[k];
-        for (int k = 0; k < DROP_EACH; k++)
-            v.at[k] = cuda_cast<S>(keep.at[k] ? (T)(cuda_cast<T>(v.at[k]) * scale) : (T)0);
-        if (whole) *(drop_eight<S> *)(void *)y = v;
-        else
-            for (int k = 0; k < n; k++) y[k] = v.at[k];
-        if (DRAW && whole) *(flags *)(void *)(j.mask + first) = keep;
-        else if (DRAW)
-            for (int k = 0; k < n; k++) j.mask[first + k] = keep.at[k];
+    int lane = (int)threadIdx.x % 32;
+    int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    for (int64_t t = warp; t * DROP_TILE < j.n; t += warps) {
+        S v[DROP_GROUPS][DROP_GROUP];
+        uint8_t keep[DROP_GROUPS][DROP_GROUP];
+        int64_t first[DROP_GROUPS], n[DROP_GROUPS];
+        for (int g = 0; g < DROP_GROUPS; g++) {
+            first[g] = t * DROP_TILE + (g * 32 + lane) * DROP_GROUP;
+            n[g] = j.n - first[g];
+            bool pack = j.packs && n[g] >= DROP_GROUP;
+            drop_read((const S *)(const void *)j.x + first[g], n[g], pack, v[g]);
+            if (!DRAW) drop_read<uint8_t>(j.mask + first[g], n[g], pack, keep[g]);
+        }
+        uint32_t bits = DRAW ? drop_bits(j, at, t * 32 + lane) : 0;
+        for (int g = 0; g < DROP_GROUPS; g++) {
+            bool pack = j.packs && n[g] >= DROP_GROUP;
+            uint32_t four = DRAW ? __shfl_sync(~0u, bits, g * 16 + lane / 2) >> lane % 2 * DROP_GROUP : 0;
+            for (int k = 0; k < DROP_GROUP; k++) {
+                if (DRAW) keep[g][k] = four >> k & 1;
+                v[g][k] = cuda_cast<S>(keep[g][k] ? (T)(cuda_cast<T>(v[g][k]) * scale) : (T)0);
+            }
+            drop_write((S *)(void *)j.y + first[g], n[g], pack, v[g]);
+            if (DRAW) drop_write<uint8_t>(j.mask + first[g], n[g], pack, keep[g]);
+        }
     }
 }
 
@@ -93,8 +100,11 @@ template <class X> struct drop_scale_fn {
 
 template <bool DRAW> static proa_status drop_run(cuda_context *c, proa_dtype d, drop_job j)
 {
-    unsigned blocks = cuda_blocks((j.n + DROP_EACH - 1) / DROP_EACH);
+    unsigned blocks = cuda_blocks(j.n, CUDA_BLOCK / 32 * DROP_TILE);
     if (j.n == 0) return PROA_OK;
+    uintptr_t group = (uintptr_t)(DROP_GROUP * cuda_item(d));
+    j.packs =
+        (uintptr_t)j.x % group == 0 && (uintptr_t)j.y % group == 0 && (uintptr_t)j.mask % DROP_GROUP == 0;
     switch (d) {
     case PROA_F64: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<double, double, DRAW>), j);
     case PROA_F32: return cuda_launch(c, blocks, CUDA_BLOCK, (drop_kernel<float, float, DRAW>), j);
@@ -142,7 +152,6 @@ CUDA_KERNEL(dropout_grad, CUDA_IS(a->d_out, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->d_out), y = cuda_look(a->d_x), mask = cuda_look(a->mask);
     double scale = kept_scale(a->p, a->mode);
-    if (mask.numel != x.numel || (uintptr_t)mask.data % DROP_EACH)
-        return drop_broadcast(c, a->d_x, a->d_out, a->mask, scale);
+    if (mask.numel != x.numel) return drop_broadcast(c, a->d_x, a->d_out, a->mask, scale);
     return drop_run<false>(c, x.dtype, drop_job{x.data, y.data, mask.as<uint8_t>(), x.numel, scale, {}, 0});
 }
