@@ -121,12 +121,13 @@ template <class T, class S> CUDA_FN void cuda_four_write(char *p, int64_t i, con
     for (int k = 0; k < CUDA_FOUR; k++) v.at[k] = cuda_cast<S>(from[k]);
     *(cuda_four<S> *)(void *)(p + i * (int64_t)sizeof(S)) = v;
 }
-/* n elements, four of them at once, of a floating dtype. */
+/* n elements, four of them at once, of a floating dtype. Loops over a group go to CUDA_FOUR and skip what is
+ * behind n, so that groups stay in registers; what is read there is 0. */
 template <class T> CUDA_FN void cuda_some_read(const char *p, proa_dtype d, int64_t i, int n, T *to)
 {
     if (n < CUDA_FOUR) {
-        for (int k = 0; k < n; k++)
-            to[k] = cuda_load<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d);
+        for (int k = 0; k < CUDA_FOUR; k++)
+            to[k] = k < n ? cuda_load<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d) : (T)0;
         return;
     }
     switch (d) {
@@ -139,8 +140,8 @@ template <class T> CUDA_FN void cuda_some_read(const char *p, proa_dtype d, int6
 template <class T> CUDA_FN void cuda_some_write(char *p, proa_dtype d, int64_t i, int n, const T *from)
 {
     if (n < CUDA_FOUR) {
-        for (int k = 0; k < n; k++)
-            cuda_store<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d, from[k]);
+        for (int k = 0; k < CUDA_FOUR; k++)
+            if (k < n) cuda_store<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d, from[k]);
         return;
     }
     switch (d) {

@@ -12,7 +12,7 @@ __global__ void unscale_kernel(cuda_list<1> l, const char *scale, proa_dtype sca
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
             X x[CUDA_FOUR];
             cuda_some_read<X>(l.at[0][piece.i], d, at, (int)n, x);
-            for (int i = 0; i < n; i++) { /* x·0 is 0 only for finite x */
+            for (int i = 0; i < CUDA_FOUR; i++) { /* x·0 is 0 only for finite x */
                 probe += x[i] * 0;
                 x[i] *= factor;
             }

@@ -11,7 +11,7 @@ __global__ void squares_kernel(cuda_list<1> l, double *parts)
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
             double x[CUDA_FOUR];
             cuda_some_read<double>(l.at[0][piece.i], d, at, (int)n, x);
-            for (int i = 0; i < n; i++) sum += x[i] * x[i];
+            for (int i = 0; i < CUDA_FOUR; i++) sum += x[i] * x[i];
         }
         sum = cuda_block_reduce<cuda_sum>(sum);
         if (threadIdx.x == 0) parts[c] = sum;
@@ -58,7 +58,7 @@ __global__ void clip_norm_kernel(cuda_list<2> l, const char *squared, proa_dtype
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
             X x[CUDA_FOUR];
             cuda_some_read<X>(l.at[0][piece.i], (proa_dtype)l.dtype[0][piece.i], at, (int)n, x);
-            for (int i = 0; i < n; i++) x[i] *= factor;
+            for (int i = 0; i < CUDA_FOUR; i++) x[i] *= factor;
             cuda_some_write<X>(l.at[1][piece.i], (proa_dtype)l.dtype[1][piece.i], at, (int)n, x);
         }
     }

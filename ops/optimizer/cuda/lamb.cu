@@ -62,9 +62,9 @@ CUDA_FN void lamb_gradient(const lamb_list &l, int e, const step_rows &r, int64_
         cuda_some_read<X>(l.at[LAMB_GRAD][e], (proa_dtype)l.dtype[LAMB_GRAD][e], at, n, g);
         return;
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < CUDA_FOUR; i++) {
         int64_t place;
-        bool there = step_find(r, (at + i) / r.length, &place);
+        bool there = i < n && step_find(r, (at + i) / r.length, &place);
         g[i] = there ? step_row_sum<X>(r, place, (at + i) % r.length) : (X)0;
     }
 }
@@ -85,7 +85,8 @@ template <class X> __global__ void lamb_first_kernel(lamb_list l, lamb_common w,
             cuda_some_read<X>(own.p, own.truth_dtype, at, (int)n, p);
             cuda_some_read<X>(ms, md, at, (int)n, m);
             cuda_some_read<X>(vs, vd, at, (int)n, v);
-            for (int i = 0; i < n; i++) {
+            for (int i = 0; i < CUDA_FOUR; i++) {
+                if (i >= n) break;
                 lamb_moments(g[i], &m[i], &v[i], k);
                 double d = lamb_direction(p[i], m[i], v[i], own.c1, own.c2, k);
                 squares += (double)p[i] * (double)p[i];
@@ -118,7 +119,8 @@ template <class X> __global__ void lamb_second_kernel(lamb_list l, lamb_common w
             cuda_some_read<X>(own.p, own.truth_dtype, at, (int)n, p);
             cuda_some_read<X>(l.at[LAMB_M][piece.i], (proa_dtype)l.dtype[LAMB_M][piece.i], at, (int)n, m);
             cuda_some_read<X>(l.at[LAMB_V][piece.i], (proa_dtype)l.dtype[LAMB_V][piece.i], at, (int)n, v);
-            for (int i = 0; i < n; i++) p[i] -= (X)lr * lamb_direction(p[i], m[i], v[i], own.c1, own.c2, k);
+            for (int i = 0; i < CUDA_FOUR; i++)
+                if (i < n) p[i] -= (X)lr * lamb_direction(p[i], m[i], v[i], own.c1, own.c2, k);
             cuda_some_write<X>(own.p, own.truth_dtype, at, (int)n, p);
             if (own.truth != LAMB_PARAM)
                 cuda_some_write<X>(l.at[LAMB_PARAM][piece.i], (proa_dtype)l.dtype[LAMB_PARAM][piece.i], at,

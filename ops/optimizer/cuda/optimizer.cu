@@ -91,12 +91,13 @@ template <class K, class T, class L, class N>
 CUDA_FN void step_elements(const L &l, int e, int64_t at, int n, const T *g, const N &k)
 {
     int truth = l.at[MASTER][e] ? MASTER : PARAM;
-    T p[CUDA_FOUR], s[3][CUDA_FOUR];
+    T p[CUDA_FOUR], s[3][CUDA_FOUR] = {};
     cuda_some_read<T>(l.at[truth][e], (proa_dtype)l.dtype[truth][e], at, n, p);
     for (int j = 0; j < 3; j++)
         if (l.at[STATE0 + j][e])
             cuda_some_read<T>(l.at[STATE0 + j][e], (proa_dtype)l.dtype[STATE0 + j][e], at, n, s[j]);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < CUDA_FOUR; i++) {
+        if (i >= n) break;
         T own[3] = {s[0][i], s[1][i], s[2][i]};
         K::apply(&p[i], g[i], own, k);
         for (int j = 0; j < 3; j++) s[j][i] = own[j];
@@ -112,11 +113,15 @@ template <class K, class T> __global__ void step_kernel(cuda_list<LISTS> l, step
 {
     __shared__ double numbers[6];
     if (w.skip && *w.skip) return;
+    int known = -1; /* whose numbers are in shared memory */
     for (int64_t c = blockIdx.x; c < l.chunks(); c += gridDim.x) {
         cuda_piece<LISTS> piece = cuda_piece<LISTS>::of(l, c);
-        __syncthreads();
-        if (threadIdx.x == 0) step_numbers_of<K, T>(l, piece.i, w, false, numbers);
-        __syncthreads();
+        if (piece.i != known) {
+            __syncthreads();
+            if (threadIdx.x == 0) step_numbers_of<K, T>(l, piece.i, w, false, numbers);
+            __syncthreads();
+            known = piece.i;
+        }
         auto k = step_rounded<T>(numbers);
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
             T g[CUDA_FOUR];
@@ -141,8 +146,8 @@ template <class K, class T> __global__ void step_rows_kernel(cuda_list<LISTS> l,
         bool there = true;
         if (w.touched) at = r.row[place] * r.length + i % r.length;
         else there = step_find(r, place, &place);
-        T g = there ? step_row_sum<T>(r, place, at % r.length) : (T)0;
-        step_elements<K, T>(l, 0, at, 1, &g, there ? given : idle);
+        T g[CUDA_FOUR] = {there ? step_row_sum<T>(r, place, at % r.length) : (T)0};
+        step_elements<K, T>(l, 0, at, 1, g, there ? given : idle);
     }
 }
 
@@ -173,6 +178,13 @@ static proa_status step_run_rows(cuda_context *c, const step_lists &s, const ste
     return status;
 }
 
+/* As many blocks as the GPU holds at once: finding the step's numbers takes a block as long as a chunk. */
+static unsigned step_blocks(const cuda_context *c)
+{
+    const unsigned each = 4;
+    return each * (unsigned)c->description.multiprocessors;
+}
+
 template <class K> static proa_status step_run(cuda_context *c, const step_lists &s, const step_common &w)
 {
     const proa_tensors *const(&lists)[LISTS] = s.of;
@@ -185,7 +197,8 @@ template <class K> static proa_status step_run(cuda_context *c, const step_lists
         PROA_TRY(cuda_each_list<LISTS>(lists, leave, [&](const cuda_list<LISTS> &l) {
             cuda_list<LISTS> list = l;
             step_common common = w;
-            unsigned blocks = cuda_blocks(l.chunks(), 1);
+            unsigned blocks = cuda_blocks(l.chunks(), 1), most = step_blocks(c);
+            if (blocks > most) blocks = most;
             if (wide) return cuda_launch(c, blocks, CUDA_BLOCK, (step_kernel<K, double>), list, common);
             return cuda_launch(c, blocks, CUDA_BLOCK, (step_kernel<K, float>), list, common);
         }));
