@@ -80,6 +80,68 @@ def test_elementwise_over_packs(n, dtype):
         np.testing.assert_array_equal(got, want)
 
 
+def moved(x, how):
+    """x after `how`: a permutation of its dims, or slices of them."""
+    if isinstance(how[0], int):
+        return _core.transpose(x, perm=list(how)), lambda a: a.transpose(how)
+    axes = list(range(len(how)))
+    starts, ends = [s.start or 0 for s in how], [s.stop or 10**6 for s in how]
+    return _core.slice(x, axes=axes, starts=starts, ends=ends), lambda a: a[how]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64, np.complex128])
+@pytest.mark.parametrize("shape, how", [
+    ((2, 33, 3, 4, 16), (2, 0, 3, 1, 4)),                       # runs of 16 elements, four dims
+    ((7, 65, 130), (0, 2, 1)), ((70, 3, 40), (2, 1, 0)),        # tiles that are not whole
+    ((5, 3, 67), (0, 2, 1)), ((2, 3, 4, 5, 6), (4, 2, 0, 3, 1)),  # too short for tiles
+    ((64, 128), (1, 0)), ((1, 40, 1, 50), (3, 2, 1, 0)),
+    ((9, 48), (slice(None), slice(8, 40))), ((9, 48), (slice(1, 8), slice(1, 47))), ((4, 6, 5), (slice(1, 3), slice(2, 5), slice(1, 2))),
+])
+def test_strided_copies(shape, how, dtype):
+    x = (RNG.standard_normal(shape) * 100).astype(dtype)
+    view, wanted = moved(_core.to_device(_core.from_numpy(x), "gpu:0"), how)
+    np.testing.assert_array_equal(_core.to_device(view, "cpu").numpy(), wanted(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int32"])
+def test_elementwise_over_views_and_broadcasts(dtype):
+    """Rows of whole groups of four, and others; operands that repeat along the last dim, along others, along all."""
+    shapes = [((6, 5, 16), (16,)), ((6, 5, 16), (6, 1, 1)), ((6, 5, 16), ()), ((6, 5, 15), (5, 1)), ((2052,), ()), ((3,), ()), ((), ()), ((1, 4), (3, 1))]
+    cases = [(RNG.randint(1, 50, a).astype(np.float32), RNG.randint(1, 50, b).astype(np.float32)) for a, b in shapes]
+
+    def outputs(name):
+        results = []
+        with on(name):
+            for a, b in cases:
+                x, y = (_core.to_device(_core.cast(_core.from_numpy(np.asarray(v)), dtype), name) for v in (a, b))
+                results += [_core.add(x, y), _core.subtract(y, x), _core.less_than(x, y)]
+                if x.ndim == 3:
+                    turned = _core.transpose(x, perm=[1, 0, 2])
+                    tail = _core.slice(x, axes=[2], starts=[1], ends=[13])
+                    results += [_core.scale(turned, 3.0), _core.multiply(turned, turned), _core.scale(tail, 2.0), _core.cast(tail, "float32")]
+        return [_core.cast(t, "float64").numpy() for t in results]
+    for got, want in zip(outputs("gpu:0"), outputs("cpu")):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 256, 1023, 70001])
+def test_dropout_draws_what_the_cpu_draws(n, dtype):
+    data = RNG.standard_normal(n + 1).astype(np.float32)
+
+    def outputs(name):
+        results = []
+        with on(name):
+            whole = _core.to_device(_core.cast(_core.from_numpy(data), dtype), name)
+            for first in 0, 1:  # aligned and not
+                x = _core.slice(whole, axes=[0], starts=[first], ends=[first + n])
+                out, mask = _core.dropout(x, p=0.3, fix_seed=True, seed=11)
+                results += [out, mask, _core.dropout_grad(mask, x, p=0.3)]
+        return [_core.cast(t, "float64").numpy() for t in results]
+    for got, want in zip(outputs("gpu:0"), outputs("cpu")):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("shape, axis", [((120000,), []), ((3, 40001), [1]), ((70, 1000), [1]), ((9000, 40), [0]), ((600, 7, 9), [0, 2]),
                                          ((40, 300, 33), [1]), ((2, 5000, 3), [0, 1])])
 def test_long_reductions(shape, axis):
