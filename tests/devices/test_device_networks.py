@@ -57,23 +57,43 @@ def same(op, arrays, rtol=2e-5, dtype=None, **attrs):
     return got
 
 
-@pytest.mark.parametrize("n", [128, 1500, 2048])
+# A row in the registers of a warp, of blocks of each size, and in none; whole accesses and odd ones.
+ROWS = [1, 37, 128, 259, 700, 1500, 2048, 9000, 16400, 32776, 33001]
+
+
+@pytest.mark.parametrize("n", ROWS)
 def test_softmax_of_long_rows(n):
     x, d = normal(3, n) * 5, normal(3, n)
     for op in "softmax", "log_softmax":
-        out, = same(op, {"x": x})
-        same(op + "_grad", {"out": out, "d_out": d})
-    same("softmax", {"x": x}, dtype="bfloat16", rtol=1e-2)
+        for dtype, rtol in (None, 2e-5), ("bfloat16", 2e-2), ("float64", 1e-9):
+            out, = same(op, {"x": x}, dtype=dtype, rtol=rtol)
+            same(op + "_grad", {"out": out.astype(np.float32), "d_out": d}, dtype=dtype, rtol=max(rtol, n * 1e-8))
 
 
-@pytest.mark.parametrize("n", [128, 1500, 2048])
+@pytest.mark.parametrize("n", [8, 1500])
+def test_softmax_of_what_is_not_finite(n):
+    x = normal(5, n)
+    x[0] = -np.inf
+    x[1, 3], x[2, 5], x[3, 1] = np.nan, np.inf, -np.inf
+    for dtype in None, "bfloat16", "float64":
+        same("softmax", {"x": x}, dtype=dtype, rtol=1e-2)
+        same("softmax_with_cross_entropy", {"logits": x, "label": np.array([[0], [3], [5], [1], [2]])}, dtype=dtype, rtol=1e-2)
+
+
+@pytest.mark.parametrize("n", ROWS[1:])
 def test_cross_entropy_of_long_rows(n):
     logits, label = normal(4, n) * 3, np.array([[0], [n - 1], [-100], [7]], np.int64)
-    softmax, loss = same("softmax_with_cross_entropy", {"logits": logits, "label": label})
-    assert loss[2, 0] == 0
-    same("softmax_with_cross_entropy_grad", {"label": label, "softmax": softmax, "d_loss": normal(4, 1)})
+    for dtype, rtol in (None, 2e-5), ("bfloat16", 2e-2), ("float64", 1e-9):
+        softmax, loss = same("softmax_with_cross_entropy", {"logits": logits, "label": label}, dtype=dtype, rtol=rtol)
+        assert loss[2, 0] == 0
+        same("softmax_with_cross_entropy_grad", {"label": label, "softmax": softmax.astype(np.float32), "d_loss": normal(4, 1)},
+             dtype=dtype, rtol=rtol)
+        _, sums = same("class_cross_entropy", {"logits": logits, "label": label}, dtype=dtype, rtol=rtol)
+        same("class_cross_entropy_grad", {"logits": logits, "label": label, "sums": sums.astype(np.float32), "d_loss": normal(4, 1)},
+             dtype=dtype, rtol=rtol)
     soft = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    same("softmax_with_cross_entropy", {"logits": logits, "label": soft}, soft_label=True)
+    softmax, _ = same("softmax_with_cross_entropy", {"logits": logits, "label": soft}, soft_label=True)
+    same("softmax_with_cross_entropy_grad", {"label": soft, "softmax": softmax, "d_loss": normal(4, 1)}, soft_label=True)
 
 
 @pytest.mark.parametrize("labels", [[3, 1, 0, 2], [3, -100, 0, -100], [-100] * 4])

@@ -1,6 +1,6 @@
 /* softmax_with_cross_entropy, class_cross_entropy and their gradients on a GPU: one warp or block per row, or
  * one thread per slice where the axis is not the last. Index arithmetic is in 64 bits. */
-#include "devices/cuda/kernel.h"
+#include "devices/cuda/rows.h"
 
 /* Logits as outer × n × inner, n the classes; label and loss have one entry a row. */
 struct ce_problem {
@@ -34,44 +34,43 @@ template <class A> CUDA_FN A ce_cost(const ce_problem &p, A x, A top, A log_sum)
     return p.use_softmax ? log_sum + top - x : -ce_finite_log(x);
 }
 
-/* A row's largest logit and Σ e^(x − it), for every thread of the row's group. */
-template <class A, int G, int V, class X>
-CUDA_FN void ce_row_sums(const ce_problem &p, const X *from, A *largest, A *total)
+/* Labels that are classes, of logits. */
+template <class X, class A, class T>
+__global__ void __launch_bounds__(T::THREADS) ce_held_kernel(ce_problem p, const X *x, X *softmax, X *loss)
 {
-    A top = (A)-INFINITY, sum = 0, v[V];
-    for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
-        cuda_take<V>(from + i, v);
-        A higher = top;
-        for (int k = 0; k < V; k++) higher = cuda_max::join(higher, v[k]);
-        if (higher == (A)-INFINITY) continue;
-        sum *= exp(top - higher);
-        for (int k = 0; k < V; k++) sum += exp(v[k] - higher);
-        top = higher;
+    for (CUDA_GROUPS(T, row, p.outer)) {
+        cuda_held<A, T> held;
+        A top, sum;
+        held.load(x + row * p.n, (int)p.n, (A)-INFINITY);
+        cuda_held_sum<true, X>(held, &top, &sum);
+        A scale = 1 / sum;
+        held.each([&](A &v) { v *= scale; });
+        held.store(softmax + row * p.n, (int)p.n);
+        if (T::thread()) continue;
+        int64_t label = ce_class(p, row);
+        A cost = label < 0 ? (A)0 : log(sum) + top - cuda_cast<A>(x[row * p.n + label]);
+        loss[row] = cuda_cast<X>(cost);
     }
-    *largest = cuda_group_reduce<G, cuda_max>(top);
-    *total = cuda_group_reduce<G, cuda_sum>(top == *largest ? sum : sum * exp(top - *largest));
 }
 
-template <class X, class A, int G, int V>
-__global__ void ce_rows_kernel(ce_problem p, const X *x, X *softmax, X *loss)
+/* Any labels, and rows that registers do not hold. */
+template <class X, class A, class T>
+__global__ void __launch_bounds__(T::THREADS) ce_rows_kernel(ce_problem p, const X *x, X *softmax, X *loss)
 {
-    for (CUDA_ROWS(G, row, p.outer)) {
-        const X *from = x + row * p.n;
-        int64_t first = (int64_t)(threadIdx.x % G) * V;
-        A top, sum, cost = 0, v[V], l[V];
-        ce_row_sums<A, G, V>(p, from, &top, &sum);
+    for (CUDA_GROUPS(T, row, p.outer)) {
+        const X *from = x + row * p.n, *target = (const X *)(const void *)p.label + (p.soft ? row * p.n : 0);
+        A top, sum, cost = 0;
+        cuda_row_sum<T>(from, p.n, &top, &sum);
         A log_sum = log(sum), scale = 1 / sum;
-        for (int64_t i = first; i < p.n; i += G * V) {
-            cuda_take<V>(from + i, v);
-            if (p.soft) cuda_take<V>((const X *)(const void *)p.label + row * p.n + i, l);
-            for (int k = 0; k < V; k++) {
-                if (p.soft) cost += l[k] * ce_cost(p, v[k], top, log_sum);
-                if (p.use_softmax) v[k] = exp(v[k] - top) * scale;
-            }
-            cuda_put<V>(softmax + row * p.n + i, v);
-        }
-        if (p.soft) cost = cuda_group_reduce<G, cuda_sum>(cost);
-        if (threadIdx.x % G) continue;
+        cuda_row<true, T, A>(from, softmax + row * p.n, p.n, true, [&](auto width, A *v, int64_t i) {
+            enum { W = decltype(width)::value };
+            A l[W];
+            if (p.soft) cuda_take<W>(target + i, l);
+            for (int k = 0; k < W && p.soft; k++) cost += l[k] * ce_cost(p, v[k], top, log_sum);
+            for (int k = 0; k < W && p.use_softmax; k++) v[k] = cuda_exp<X>::of(v[k] - top) * scale;
+        });
+        if (p.soft) cost = T::template reduce<cuda_sum>(cost);
+        if (T::thread()) continue;
         int64_t label = p.soft ? -1 : ce_class(p, row);
         if (label >= 0) cost = ce_cost(p, cuda_cast<A>(from[label]), top, log_sum);
         loss[row] = cuda_cast<X>(cost);
@@ -106,18 +105,27 @@ template <class A> CUDA_FN A ce_slope(const ce_problem &p, A y, A target, A scal
     return target == 0 ? 0 : -target / y * scale;
 }
 
-template <class X, class A, int G, int V>
-__global__ void ce_grad_rows_kernel(ce_problem p, const X *softmax, const X *d_loss, X *d_x)
+/* Index of a label among W elements from i on; -1: it is none of them. */
+template <int W> CUDA_FN int ce_within(int64_t label, int64_t i)
 {
-    for (CUDA_ROWS(G, row, p.outer)) {
-        int64_t label = p.soft ? -1 : ce_class(p, row);
-        A scale = !p.soft && label < 0 ? 0 : cuda_cast<A>(d_loss[row]), v[V], l[V];
-        for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
-            cuda_take<V>(softmax + row * p.n + i, v);
-            if (p.soft) cuda_take<V>((const X *)(const void *)p.label + row * p.n + i, l);
-            for (int k = 0; k < V; k++) v[k] = ce_slope(p, v[k], p.soft ? l[k] : (A)(i + k == label), scale);
-            cuda_put<V>(d_x + row * p.n + i, v);
-        }
+    return label >= i && label < i + W ? (int)(label - i) : -1;
+}
+
+template <class X, class A, class T>
+__global__ void __launch_bounds__(T::THREADS)
+    ce_grad_rows_kernel(ce_problem p, const X *softmax, const X *d_loss, X *d_x)
+{
+    for (CUDA_GROUPS(T, row, p.outer)) {
+        const X *target = (const X *)(const void *)p.label + (p.soft ? row * p.n : 0);
+        int64_t label = p.soft ? -1 : ce_class(p, row), at = row * p.n;
+        A scale = !p.soft && label < 0 ? 0 : cuda_cast<A>(d_loss[row]);
+        cuda_row<true, T, A>(softmax + at, d_x + at, p.n, false, [&](auto width, A *v, int64_t i) {
+            enum { W = decltype(width)::value };
+            int hit = ce_within<W>(label, i);
+            A l[W];
+            if (p.soft) cuda_take<W>(target + i, l);
+            for (int k = 0; k < W; k++) v[k] = ce_slope(p, v[k], p.soft ? l[k] : (A)(k == hit), scale);
+        });
     }
 }
 
@@ -151,6 +159,22 @@ static proa_status check_classes(const ce_problem &p, int64_t axis)
                      (long long)axis);
 }
 
+template <class X, class A>
+static proa_status ce_forward_rows(cuda_context *c, const ce_problem &p, const X *x, X *y, X *loss)
+{
+    bool alike = cuda_alike(x, y, p.soft ? p.label : (const char *)(const void *)x);
+    auto visit = [&](auto group) {
+        typedef decltype(group) T;
+        return cuda_launch(c, T::blocks(p.outer), T::THREADS, (ce_rows_kernel<X, A, T>), p, x, y, loss);
+    };
+    if (p.soft || !p.use_softmax) return cuda_visit<X, true, true>(p.n, alike, visit);
+    auto held = [&](auto group) {
+        typedef decltype(group) T;
+        return cuda_launch(c, T::blocks(p.outer), T::THREADS, (ce_held_kernel<X, A, T>), p, x, y, loss);
+    };
+    return cuda_hold<X, 512>(p.n, cuda_packs<X>(p.n, x, y, NULL), alike, held, visit);
+}
+
 CUDA_KERNEL(softmax_with_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
 {
     cuda_tensor x = cuda_look(a->logits), y = cuda_look(a->softmax), loss = cuda_look(a->loss);
@@ -161,10 +185,7 @@ CUDA_KERNEL(softmax_with_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
         if (p.inner > 1)
             return cuda_launch(c, cuda_blocks(p.outer * p.inner), CUDA_BLOCK, (ce_slices_kernel<X, A>), p,
                                x.as<X>(), y.as<X>(), loss.as<X>());
-        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, x.data, y.data, p.soft ? p.label : NULL), G, V, {
-            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_rows_kernel<X, A, G, V>), p,
-                               x.as<X>(), y.as<X>(), loss.as<X>());
-        });
+        return ce_forward_rows<X, A>(c, p, x.as<X>(), y.as<X>(), loss.as<X>());
     })
 }
 
@@ -178,22 +199,24 @@ CUDA_KERNEL(softmax_with_cross_entropy_grad, CUDA_IS(a->softmax, CUDA_FLOATS))
         if (p.inner > 1)
             return cuda_launch(c, cuda_blocks(p.outer * p.inner), CUDA_BLOCK, (ce_grad_slices_kernel<X, A>),
                                p, y.as<X>(), d.as<X>(), dx.as<X>());
-        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, y.data, dx.data, p.soft ? p.label : NULL), G, V, {
-            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_grad_rows_kernel<X, A, G, V>),
-                               p, y.as<X>(), d.as<X>(), dx.as<X>());
-        });
+        return cuda_visit<X, true, false>(
+            p.n, cuda_alike(y.data, dx.data, p.soft ? p.label : y.data), [&](auto group) {
+                typedef decltype(group) T;
+                return cuda_launch(c, T::blocks(p.outer), T::THREADS, (ce_grad_rows_kernel<X, A, T>), p,
+                                   y.as<X>(), d.as<X>(), dx.as<X>());
+            });
     })
 }
 
 /* ---- without the probabilities ---------------------------------------------------------- */
 
-template <class X, class A, int G, int V>
-__global__ void ce_class_kernel(ce_problem p, const X *x, X *sums, X *loss)
+template <class X, class A, class T>
+__global__ void __launch_bounds__(T::THREADS) ce_class_kernel(ce_problem p, const X *x, X *sums, X *loss)
 {
-    for (CUDA_ROWS(G, row, p.outer)) {
+    for (CUDA_GROUPS(T, row, p.outer)) {
         A top, sum;
-        ce_row_sums<A, G, V>(p, x + row * p.n, &top, &sum);
-        if (threadIdx.x % G) continue;
+        cuda_row_sum<T>(x + row * p.n, p.n, &top, &sum);
+        if (T::thread()) continue;
         int64_t label = ce_class(p, row);
         A cost = label < 0 ? (A)0 : log(sum) + top - cuda_cast<A>(x[row * p.n + label]);
         sums[2 * row] = cuda_cast<X>(top), sums[2 * row + 1] = cuda_cast<X>(sum);
@@ -201,19 +224,20 @@ __global__ void ce_class_kernel(ce_problem p, const X *x, X *sums, X *loss)
     }
 }
 
-template <class X, class A, int G, int V>
-__global__ void ce_class_grad_kernel(ce_problem p, const X *x, const X *sums, const X *d_loss, X *d_x)
+template <class X, class A, class T>
+__global__ void __launch_bounds__(T::THREADS)
+    ce_class_grad_kernel(ce_problem p, const X *x, const X *sums, const X *d_loss, X *d_x)
 {
-    for (CUDA_ROWS(G, row, p.outer)) {
-        int64_t label = ce_class(p, row);
-        A d = label < 0 ? (A)0 : cuda_cast<A>(d_loss[row]), v[V];
+    for (CUDA_GROUPS(T, row, p.outer)) {
+        int64_t label = ce_class(p, row), at = row * p.n;
+        A d = label < 0 ? (A)0 : cuda_cast<A>(d_loss[row]);
         A top = cuda_cast<A>(sums[2 * row]), scale = 1 / cuda_cast<A>(sums[2 * row + 1]);
-        for (int64_t i = (int64_t)(threadIdx.x % G) * V; i < p.n; i += G * V) {
-            cuda_take<V>(x + row * p.n + i, v);
-            for (int k = 0; k < V; k++)
-                v[k] = d == 0 ? (A)0 : (exp(v[k] - top) * scale - (A)(i + k == label)) * d;
-            cuda_put<V>(d_x + row * p.n + i, v);
-        }
+        cuda_row<true, T, A>(x + at, d_x + at, p.n, false, [&](auto width, A *v, int64_t i) {
+            enum { W = decltype(width)::value };
+            int hit = ce_within<W>(label, i);
+            for (int k = 0; k < W; k++)
+                v[k] = d == 0 ? (A)0 : (cuda_exp<X>::of(v[k] - top) * scale - (A)(k == hit)) * d;
+        });
     }
 }
 
@@ -224,9 +248,10 @@ CUDA_KERNEL(class_cross_entropy, CUDA_IS(a->logits, CUDA_FLOATS))
     if (p.outer == 0) return PROA_OK;
     PROA_TRY(check_classes(p, -1));
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {
-        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, x.data, NULL, NULL), G, V, {
-            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_class_kernel<X, A, G, V>), p,
-                               x.as<X>(), sums.as<X>(), loss.as<X>());
+        return cuda_visit<X, true, false>(p.n, true, [&](auto group) {
+            typedef decltype(group) T;
+            return cuda_launch(c, T::blocks(p.outer), T::THREADS, (ce_class_kernel<X, A, T>), p, x.as<X>(),
+                               sums.as<X>(), loss.as<X>());
         });
     })
 }
@@ -239,9 +264,10 @@ CUDA_KERNEL(class_cross_entropy_grad, CUDA_IS(a->logits, CUDA_FLOATS))
     if (p.outer == 0) return PROA_OK;
     PROA_TRY(check_classes(p, -1));
     CUDA_SWITCH_FLOAT(x.dtype, X, A, {
-        CUDA_SWITCH_ROWS(X, p.n, cuda_packs<X>(p.n, x.data, dx.data, NULL), G, V, {
-            return cuda_launch(c, CUDA_ROW_BLOCKS(G, p.outer), CUDA_BLOCK, (ce_class_grad_kernel<X, A, G, V>),
-                               p, x.as<X>(), sums.as<X>(), d.as<X>(), dx.as<X>());
+        return cuda_visit<X, true, false>(p.n, cuda_alike(x.data, dx.data, dx.data), [&](auto group) {
+            typedef decltype(group) T;
+            return cuda_launch(c, T::blocks(p.outer), T::THREADS, (ce_class_grad_kernel<X, A, T>), p,
+                               x.as<X>(), sums.as<X>(), d.as<X>(), dx.as<X>());
         });
     })
 }
