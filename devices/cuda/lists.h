@@ -106,36 +106,76 @@ static proa_status cuda_each_list(const proa_tensors *const (&lists)[N], Leave l
 }
 static inline bool cuda_leave_none(int64_t) { return false; }
 
-/* Elements i to i + 3 at p as T, read at once: p and i are multiples of four. */
-template <class S> struct alignas(sizeof(S) * CUDA_FOUR) cuda_four {
-    S at[CUDA_FOUR];
+/* n ≤ 4 neighboring elements of a floating dtype as they are in memory, the rest 0. A thread reads all its
+ * operands before it asks for values: a conversion waits for what it converts. */
+template <class T> struct cuda_some {
+    enum { WORDS = sizeof(T) }; /* of four numbers */
+    uint32_t w[WORDS];
+    proa_dtype as;
+
+    static CUDA_MEMBER cuda_some of(const T *values)
+    {
+        cuda_some s;
+        memcpy(s.w, values, sizeof s.w);
+        s.as = (proa_dtype)cuda_dtype_of<T>::value;
+        return s;
+    }
+    template <int K> CUDA_MEMBER void take(const char *p)
+    {
+        cuda_pack<uint32_t, K> all = *(const cuda_pack<uint32_t, K> *)(const void *)p;
+        for (int k = 0; k < K; k++) w[k] = all.at[k];
+    }
+    /* Elements i to i + n − 1 at p; with n = 4, i and p are aligned to four elements. */
+    static CUDA_MEMBER cuda_some read(const char *p, proa_dtype d, int64_t i, int n)
+    {
+        cuda_some s = {};
+        s.as = d;
+        if (n < CUDA_FOUR || (d == PROA_F64 && sizeof(T) < sizeof(double))) {
+            T each[CUDA_FOUR];
+            for (int k = 0; k < CUDA_FOUR; k++)
+                each[k] = k < n ? cuda_load<T>(p + (i + k) * (d == PROA_F64   ? 8
+                                                              : d == PROA_F32 ? 4
+                                                                              : 2),
+                                               d)
+                                : (T)0;
+            return of(each);
+        }
+        if (d == PROA_F32) s.template take<4>(p + i * 4);
+        else if (d == PROA_F64) s.template take<WORDS>(p + i * 8);
+        else s.template take<2>(p + i * 2);
+        return s;
+    }
+    template <class X> CUDA_MEMBER T half(int k) const
+    {
+        return (T)cuda_float(X{(uint16_t)(w[k / 2] >> 16 * (k % 2))});
+    }
+    CUDA_MEMBER double whole(int k) const
+    {
+        uint64_t bits = w[2 * k % WORDS] | (uint64_t)w[(2 * k + 1) % WORDS] << 32;
+        double v;
+        memcpy(&v, &bits, sizeof v);
+        return v;
+    }
+    CUDA_MEMBER void values(T *to) const
+    {
+        for (int k = 0; k < CUDA_FOUR; k++) {
+            if (as == PROA_F32) to[k] = (T)cuda_bits_f32(w[k]);
+            else if (as == PROA_F16) to[k] = half<cuda_f16>(k);
+            else if (as == PROA_BF16) to[k] = half<cuda_bf16>(k);
+            else if (sizeof(T) == sizeof(double)) to[k] = (T)whole(k);
+        }
+    }
 };
-template <class T, class S> CUDA_FN void cuda_four_read(const char *p, int64_t i, T *to)
+
+/* Reads and writes n ≤ 4 elements. Loops over them go to CUDA_FOUR and skip what is behind n, so that they
+ * stay in registers. */
+template <class T> CUDA_FN void cuda_some_read(const char *p, proa_dtype d, int64_t i, int n, T *to)
 {
-    cuda_four<S> v = *(const cuda_four<S> *)(const void *)(p + i * (int64_t)sizeof(S));
-    for (int k = 0; k < CUDA_FOUR; k++) to[k] = cuda_cast<T>(v.at[k]);
+    cuda_some<T>::read(p, d, i, n).values(to);
 }
 template <class T, class S> CUDA_FN void cuda_four_write(char *p, int64_t i, const T *from)
 {
-    cuda_four<S> v;
-    for (int k = 0; k < CUDA_FOUR; k++) v.at[k] = cuda_cast<S>(from[k]);
-    *(cuda_four<S> *)(void *)(p + i * (int64_t)sizeof(S)) = v;
-}
-/* n elements, four of them at once, of a floating dtype. Loops over a group go to CUDA_FOUR and skip what is
- * behind n, so that groups stay in registers; what is read there is 0. */
-template <class T> CUDA_FN void cuda_some_read(const char *p, proa_dtype d, int64_t i, int n, T *to)
-{
-    if (n < CUDA_FOUR) {
-        for (int k = 0; k < CUDA_FOUR; k++)
-            to[k] = k < n ? cuda_load<T>(p + (i + k) * (d == PROA_F64 ? 8 : d == PROA_F32 ? 4 : 2), d) : (T)0;
-        return;
-    }
-    switch (d) {
-    case PROA_F16: return cuda_four_read<T, cuda_f16>(p, i, to);
-    case PROA_BF16: return cuda_four_read<T, cuda_bf16>(p, i, to);
-    case PROA_F32: return cuda_four_read<T, float>(p, i, to);
-    default: return cuda_four_read<T, double>(p, i, to);
-    }
+    cuda_put<CUDA_FOUR>((S *)(void *)p + i, from);
 }
 template <class T> CUDA_FN void cuda_some_write(char *p, proa_dtype d, int64_t i, int n, const T *from)
 {

@@ -56,17 +56,16 @@ CUDA_FN double lamb_direction(double p, double m, double v, double c1, double c2
 
 /* Reads n ≤ 4 gradients from element `at` on; sums of SelectedRows entries if r has memory. */
 template <class X>
-CUDA_FN void lamb_gradient(const lamb_list &l, int e, const step_rows &r, int64_t at, int n, X *g)
+CUDA_FN cuda_some<X> lamb_gradient(const lamb_list &l, int e, const step_rows &r, int64_t at, int n)
 {
-    if (!r.memory) {
-        cuda_some_read<X>(l.at[LAMB_GRAD][e], (proa_dtype)l.dtype[LAMB_GRAD][e], at, n, g);
-        return;
-    }
+    if (!r.memory) return cuda_some<X>::read(l.at[LAMB_GRAD][e], (proa_dtype)l.dtype[LAMB_GRAD][e], at, n);
+    X g[CUDA_FOUR];
     for (int i = 0; i < CUDA_FOUR; i++) {
         int64_t place;
         bool there = i < n && step_find(r, (at + i) / r.length, &place);
         g[i] = there ? step_row_sum<X>(r, place, (at + i) % r.length) : (X)0;
     }
+    return cuda_some<X>::of(g);
 }
 
 template <class X> __global__ void lamb_first_kernel(lamb_list l, lamb_common w, step_rows r)
@@ -81,10 +80,11 @@ template <class X> __global__ void lamb_first_kernel(lamb_list l, lamb_common w,
             X p[CUDA_FOUR], g[CUDA_FOUR], m[CUDA_FOUR], v[CUDA_FOUR];
             char *ms = l.at[LAMB_M][piece.i], *vs = l.at[LAMB_V][piece.i];
             proa_dtype md = (proa_dtype)l.dtype[LAMB_M][piece.i], vd = (proa_dtype)l.dtype[LAMB_V][piece.i];
-            lamb_gradient<X>(l, piece.i, r, at, (int)n, g);
-            cuda_some_read<X>(own.p, own.truth_dtype, at, (int)n, p);
-            cuda_some_read<X>(ms, md, at, (int)n, m);
-            cuda_some_read<X>(vs, vd, at, (int)n, v);
+            auto g_read = lamb_gradient<X>(l, piece.i, r, at, (int)n);
+            auto p_read = cuda_some<X>::read(own.p, own.truth_dtype, at, (int)n);
+            auto m_read = cuda_some<X>::read(ms, md, at, (int)n),
+                 v_read = cuda_some<X>::read(vs, vd, at, (int)n);
+            g_read.values(g), p_read.values(p), m_read.values(m), v_read.values(v);
             for (int i = 0; i < CUDA_FOUR; i++) {
                 if (i >= n) break;
                 lamb_moments(g[i], &m[i], &v[i], k);
@@ -116,9 +116,12 @@ template <class X> __global__ void lamb_second_kernel(lamb_list l, lamb_common w
         if (w.adapt && squares > 0 && direction > 0) lr *= sqrt(squares / direction);
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
             X p[CUDA_FOUR], m[CUDA_FOUR], v[CUDA_FOUR];
-            cuda_some_read<X>(own.p, own.truth_dtype, at, (int)n, p);
-            cuda_some_read<X>(l.at[LAMB_M][piece.i], (proa_dtype)l.dtype[LAMB_M][piece.i], at, (int)n, m);
-            cuda_some_read<X>(l.at[LAMB_V][piece.i], (proa_dtype)l.dtype[LAMB_V][piece.i], at, (int)n, v);
+            const char *ms = l.at[LAMB_M][piece.i], *vs = l.at[LAMB_V][piece.i];
+            proa_dtype md = (proa_dtype)l.dtype[LAMB_M][piece.i], vd = (proa_dtype)l.dtype[LAMB_V][piece.i];
+            auto p_read = cuda_some<X>::read(own.p, own.truth_dtype, at, (int)n);
+            auto m_read = cuda_some<X>::read(ms, md, at, (int)n),
+                 v_read = cuda_some<X>::read(vs, vd, at, (int)n);
+            p_read.values(p), m_read.values(m), v_read.values(v);
             for (int i = 0; i < CUDA_FOUR; i++)
                 if (i < n) p[i] -= (X)lr * lamb_direction(p[i], m[i], v[i], own.c1, own.c2, k);
             cuda_some_write<X>(own.p, own.truth_dtype, at, (int)n, p);

@@ -88,18 +88,22 @@ CUDA_FN void step_numbers_of(const L &l, int i, const step_common &w, bool early
 /* Updates n ≤ 4 elements of parameter e from element `at` on, with gradients g: master or parameter, and
  * states. */
 template <class K, class T, class L, class N>
-CUDA_FN void step_elements(const L &l, int e, int64_t at, int n, const T *g, const N &k)
+CUDA_FN void step_elements(const L &l, int e, int64_t at, int n, const cuda_some<T> &g, const N &k)
 {
     int truth = l.at[MASTER][e] ? MASTER : PARAM;
-    T p[CUDA_FOUR], s[3][CUDA_FOUR] = {};
-    cuda_some_read<T>(l.at[truth][e], (proa_dtype)l.dtype[truth][e], at, n, p);
+    cuda_some<T> p_read = cuda_some<T>::read(l.at[truth][e], (proa_dtype)l.dtype[truth][e], at, n), s_read[3];
+    T gs[CUDA_FOUR], p[CUDA_FOUR], s[3][CUDA_FOUR] = {};
     for (int j = 0; j < 3; j++)
         if (l.at[STATE0 + j][e])
-            cuda_some_read<T>(l.at[STATE0 + j][e], (proa_dtype)l.dtype[STATE0 + j][e], at, n, s[j]);
+            s_read[j] = cuda_some<T>::read(l.at[STATE0 + j][e], (proa_dtype)l.dtype[STATE0 + j][e], at, n);
+    g.values(gs);
+    p_read.values(p);
+    for (int j = 0; j < 3; j++)
+        if (l.at[STATE0 + j][e]) s_read[j].values(s[j]);
     for (int i = 0; i < CUDA_FOUR; i++) {
         if (i >= n) break;
         T own[3] = {s[0][i], s[1][i], s[2][i]};
-        K::apply(&p[i], g[i], own, k);
+        K::apply(&p[i], gs[i], own, k);
         for (int j = 0; j < 3; j++) s[j][i] = own[j];
     }
     for (int j = 0; j < 3; j++)
@@ -124,8 +128,7 @@ template <class K, class T> __global__ void step_kernel(cuda_list<LISTS> l, step
         }
         auto k = step_rounded<T>(numbers);
         for (CUDA_PIECES(at, n, piece, l.aligned[piece.i])) {
-            T g[CUDA_FOUR];
-            cuda_some_read<T>(l.at[GRAD][piece.i], (proa_dtype)l.dtype[GRAD][piece.i], at, (int)n, g);
+            auto g = cuda_some<T>::read(l.at[GRAD][piece.i], (proa_dtype)l.dtype[GRAD][piece.i], at, (int)n);
             step_elements<K, T>(l, piece.i, at, (int)n, g, k);
         }
     }
@@ -147,7 +150,7 @@ template <class K, class T> __global__ void step_rows_kernel(cuda_list<LISTS> l,
         if (w.touched) at = r.row[place] * r.length + i % r.length;
         else there = step_find(r, place, &place);
         T g[CUDA_FOUR] = {there ? step_row_sum<T>(r, place, at % r.length) : (T)0};
-        step_elements<K, T>(l, 0, at, 1, g, there ? given : idle);
+        step_elements<K, T>(l, 0, at, 1, cuda_some<T>::of(g), there ? given : idle);
     }
 }
 
@@ -178,12 +181,9 @@ static proa_status step_run_rows(cuda_context *c, const step_lists &s, const ste
     return status;
 }
 
-/* As many blocks as the GPU holds at once: finding the step's numbers takes a block as long as a chunk. */
-static unsigned step_blocks(const cuda_context *c)
-{
-    const unsigned each = 4;
-    return each * (unsigned)c->description.multiprocessors;
-}
+/* Blocks stay for several chunks: finding the step's numbers takes as long as one. Twelve a multiprocessor
+ * are whole waves of the three or four that it holds at once. */
+static unsigned step_blocks(const cuda_context *c) { return 12 * (unsigned)c->description.multiprocessors; }
 
 template <class K> static proa_status step_run(cuda_context *c, const step_lists &s, const step_common &w)
 {
