@@ -108,9 +108,10 @@ def test_mean_of_cross_entropy_waits_for_nothing(labels):
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
-# A warp a row, a block of each size, whole accesses and odd ones, more rows than slices, and what no block holds.
-@pytest.mark.parametrize("rows,n", [(4100, 3), (70, 37), (5, 256), (9, 700), (600, 514), (5, 1030), (5, 3000), (3, 5000),
-                                    (2, 8200)])
+# A warp a row, a block of each size, whole accesses and odd ones, more rows than slices, more than a thread sums at a time, and what
+# no block holds.
+@pytest.mark.parametrize("rows,n", [(4100, 3), (70, 37), (5, 256), (9, 700), (600, 514), (5, 1030), (5, 3000), (3, 5000), (2, 8200), (1, 1),
+                                    (70, 512), (9, 768), (9, 1024), (3, 4096), (3, 8192), (2, 16384), (2, 33000), (101500, 2)])
 def test_layer_norm_of_any_rows(rows, n):
     x, w = normal(rows, n), normal(n)
     out, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)})
@@ -118,7 +119,7 @@ def test_layer_norm_of_any_rows(rows, n):
 
 
 @pytest.mark.parametrize("dtype,rtol", [("float64", 1e-9), ("bfloat16", 2e-2), ("float16", 4e-3)])
-@pytest.mark.parametrize("n", [100, 776, 2052, 4104])
+@pytest.mark.parametrize("n", [64, 100, 264, 776, 1000, 2052, 4104, 8192])
 def test_layer_norm_of_other_dtypes(n, dtype, rtol):
     x, w = normal(12, n), normal(n)
     _, mean, variance = same("layer_norm", {"x": x, "weight": w, "bias": normal(n)}, dtype=dtype, rtol=rtol)

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, 4)
             if (w.count == 0) d = 0;
             sums.set(k, {count * d, (double)squares[k] - s * s * each + count * d * d});
         }
-        sums.sum(h);
+        sums.sum(h.width);
         for (int k = 0; k < N && w.leads; k++) {
             norm_pair all = sums.get(k);
             parts[(w.channel + k) * h.slices + w.slice] = {first[column * N + k] + all.a / n,
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, 4)
             });
         norm_share_sums<N> sums;
         for (int k = 0; k < N; k++) sums.set(k, {(double)sum[k], (double)sum_x[k]});
-        sums.sum(h);
+        sums.sum(h.width);
         for (int k = 0; k < N && w.leads; k++) parts[(w.channel + k) * h.slices + w.slice] = sums.get(k);
     }
 }

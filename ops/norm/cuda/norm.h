@@ -15,6 +15,18 @@ template <class X, class A> struct norm_parameter {
         if (!data) return other;
         return narrow ? cuda_cast<A>(((const X *)(const void *)data)[i]) : ((const A *)(const void *)data)[i];
     }
+    /* V of them from i on, a multiple of V; V > 1: data is aligned to 16 bytes */
+    template <int V> __device__ __forceinline__ void take(int64_t i, A *to) const
+    {
+        enum { WIDE = V * sizeof(A) <= 16 ? V : 16 / (int)sizeof(A) };
+        if (!data) {
+            for (int k = 0; k < V; k++) to[k] = other;
+        } else if (narrow) {
+            cuda_take<V>((const X *)(const void *)data + i, to);
+        } else {
+            for (int k = 0; k < V; k += WIDE) cuda_take<WIDE>((const A *)(const void *)data + i + k, to + k);
+        }
+    }
 };
 template <class X, class A>
 static norm_parameter<X, A> norm_parameter_of(const proa_tensor *t, proa_dtype x, A other)

@@ -105,9 +105,9 @@ template <int N> struct norm_share_sums {
     CUDA_MEMBER void set(int k, norm_pair mine) { a[k * CUDA_BLOCK] = mine.a, b[k * CUDA_BLOCK] = mine.b; }
     /* in threads of line 0, behind sum() */
     CUDA_MEMBER norm_pair get(int k) const { return {a[k * CUDA_BLOCK], b[k * CUDA_BLOCK]}; }
-    CUDA_MEMBER void sum(const norm_share &h)
+    CUDA_MEMBER void sum(int width)
     {
-        for (int half = CUDA_BLOCK / 2; half >= h.width; half /= 2) {
+        for (int half = CUDA_BLOCK / 2; half >= width; half /= 2) {
             __syncthreads();
             for (int k = 0; k < N && (int)threadIdx.x < half; k++) {
                 a[k * CUDA_BLOCK] += a[k * CUDA_BLOCK + half];
