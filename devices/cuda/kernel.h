@@ -274,27 +274,47 @@ template <class T> struct cuda_same {
     typedef T type;
 };
 template <class... P>
-static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, void (*kernel)(P...),
-                                     typename cuda_same<P>::type... arguments)
+static inline proa_status cuda_start(cuda_context *c, dim3 grid, dim3 block, size_t shared,
+                                     void (*kernel)(P...), typename cuda_same<P>::type... arguments)
 {
     c->launches++;
 #if defined(CUDA_EMULATED)
     auto thread = [=]() { kernel(arguments...); };
     auto run = [=]() mutable {
         emulate_launch(
-            grid, block, [](void *context) { (*(decltype(thread) *)context)(); }, (void *)&thread);
+            grid, block, [](void *context) { (*(decltype(thread) *)context)(); }, (void *)&thread, shared);
     };
     if (!emulate_keep(run)) run();
     return PROA_OK;
 #else
     void *list[] = {(void *)&arguments...};
-    int code = (int)cudaLaunchKernel((const void *)kernel, grid, block, list, 0, (cudaStream_t)c->stream);
+    int code = 0;
+    if (shared > 48 << 10) /* what a kernel gets unasked */
+        code = (int)cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)shared);
+    if (code == 0)
+        code =
+            (int)cudaLaunchKernel((const void *)kernel, grid, block, list, shared, (cudaStream_t)c->stream);
     return cuda_check(c, code, "a launch", false);
 #endif
 }
 /* cuda_launch(c, grid, block, kernel, arguments…): queues the kernel. An error is that of the launch itself,
  * not of the kernel's execution. */
-#define cuda_launch(c, grid, block, kernel, ...) cuda_start((c), dim3(grid), dim3(block), kernel, __VA_ARGS__)
+#define cuda_launch(c, grid, block, kernel, ...) \
+    cuda_start((c), dim3(grid), dim3(block), 0, kernel, __VA_ARGS__)
+/* Like cuda_launch, with `bytes` of shared memory a block at cuda_shared(). A block has at most 99 KiB on
+ * every GPU since compute capability 8.0. */
+#define cuda_launch_shared(c, grid, block, bytes, kernel, ...) \
+    cuda_start((c), dim3(grid), dim3(block), (bytes), kernel, __VA_ARGS__)
+#if defined(CUDA_EMULATED)
+CUDA_FN char *cuda_shared() { return emulate_shared(); }
+#else
+CUDA_FN char *cuda_shared()
+{
+    extern __shared__ __align__(16) char cuda_shared_memory[];
+    return cuda_shared_memory;
+}
+#endif
 
 /* Integer atomics; integer sums do not depend on their order. */
 CUDA_FN int64_t cuda_atomic_add(int64_t *at, int64_t v)

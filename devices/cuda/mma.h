@@ -1,11 +1,13 @@
-/* Tensor cores, as a warp uses them: products of 16 x 16 by 16 x 8 halves, sums in float32 (PTX's
- * mma.sync.m16n8k16; compute capability 8.0 and later). Lane 4g + t holds of
- *   a: rows g and g + 8, columns 2t, 2t + 1 and 2t + 8, 2t + 9: two halves a word, in the order (g, 2t),
- *      (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
- *   b: rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
+/* Tensor cores, as a warp uses them: products of 16 x 16 by 16 x 8 halves, or of 16 x 8 by 8 x 8 floats
+ * rounded to TF32, sums in float32 (PTX's mma.sync.m16n8k16 and m16n8k8; compute capability 8.0 and later).
+ * Lane 4g + t holds of
+ *   a: rows g and g + 8, bytes 4t to 4t + 3 and 16 + 4t to 19 + 4t, two halves or a float a word, in the
+ *      order (g, 4t), (g + 8, 4t), (g, 16 + 4t), (g + 8, 16 + 4t);
+ *   b: column g, whose bytes are those of a's rows, then the later ones;
  *   c: rows g and g + 8, columns 2t, 2t + 1: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
- * So two neighboring results c are, as halves, one operand a. The emulator has each lane put its words where
- * the warp can see them. May use kernel.h. */
+ * So two neighboring results c are, as halves, one operand a; and one is, as floats, if the columns of a are
+ * taken in the order 0, 2, 4, 6, 1, 3, 5, 7. The emulator has each lane put its words where the warp can see
+ * them. May use kernel.h. */
 #ifndef PROA_CUDA_MMA_H
 #define PROA_CUDA_MMA_H
 
@@ -24,35 +26,25 @@ struct mma_c {
 /* True if the GPU has such tensor cores. */
 static inline bool mma_can(const cuda_context *c) { return c->description.major >= 8; }
 
-/* Two halves as a word: neighbors in memory, word-aligned (mma_word); two floats, rounded (mma_pair). */
-template <class X> CUDA_FN uint32_t mma_word(const X *p) { return *(const uint32_t *)(const void *)p; }
-CUDA_FN uint16_t mma_round(float x, cuda_f16) { return cuda_to_f16(x).bits; }
-CUDA_FN uint16_t mma_round(float x, cuda_bf16) { return cuda_to_bf16(x).bits; }
-template <class X> CUDA_FN uint32_t mma_pair(float low, float high)
-{
-    return mma_round(low, X()) | (uint32_t)mma_round(high, X()) << 16;
-}
-/* The results of two neighboring blocks of 8 columns, rounded, as the operand a of another product. */
-template <class X> CUDA_FN mma_a mma_again(const mma_c &left, const mma_c &right)
-{
-    return {{mma_pair<X>(left.v[0], left.v[1]), mma_pair<X>(left.v[2], left.v[3]),
-             mma_pair<X>(right.v[0], right.v[1]), mma_pair<X>(right.v[2], right.v[3])}};
-}
+/* Elements in 16 bytes, and in the depth of one product, 32 bytes. */
+template <class X> struct mma_of {
+    enum { PACK = 16 / sizeof(X), DEPTH = 32 / sizeof(X) };
+};
 
 /* ---- operands out of shared memory ---------------------------------------------------- */
 
 template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, uint32_t *w);
 
-/* a from rows of `step` elements, 16 x 16 from p on. p and step: multiples of 16 bytes, here and below. */
+/* a from rows of `step` elements, 16 rows from p on. p and step: multiples of 16 bytes, here and below. */
 template <class X> CUDA_FN mma_a mma_load_a(const X *p, int step)
 {
     int lane = (int)threadIdx.x % 32;
     mma_a a;
-    mma_matrices<4, false>(p + lane % 16 * step + lane / 16 * 8, a.w);
+    mma_matrices<4, false>(p + lane % 16 * step + lane / 16 * mma_of<X>::PACK, a.w);
     return a;
 }
-/* Two operands b, whose columns are rows of memory (8 rows of 16, then the next 8); or whose rows are (16
- * rows of 8, then the columns behind them). */
+/* Two operands b, whose columns are rows of memory (8 rows, then the next 8); or whose rows are (DEPTH rows
+ * of 8, then the columns behind them), for floats in the order of columns in which mma_again takes them. */
 struct mma_b_two {
     mma_b b[2];
 };
@@ -60,7 +52,7 @@ template <class X> CUDA_FN mma_b_two mma_load_b(const X *p, int step)
 {
     int lane = (int)threadIdx.x % 32;
     uint32_t w[4];
-    mma_matrices<4, false>(p + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * 8, w);
+    mma_matrices<4, false>(p + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * mma_of<X>::PACK, w);
     return {{{{w[0], w[1]}}, {{w[2], w[3]}}}};
 }
 template <class X> CUDA_FN mma_b_two mma_load_b_rows(const X *p, int step)
@@ -70,17 +62,30 @@ template <class X> CUDA_FN mma_b_two mma_load_b_rows(const X *p, int step)
     mma_matrices<4, true>(p + lane % 16 * step + lane / 16 * 8, w);
     return {{{{w[0], w[1]}}, {{w[2], w[3]}}}};
 }
+CUDA_FN mma_b_two mma_load_b_rows(const float *p, int step)
+{
+    int lane = (int)threadIdx.x % 32;
+    const uint32_t *w = (const uint32_t *)(const void *)(p + lane % 4 * 2 * step + lane / 4);
+    return {{{{w[0], w[step]}}, {{w[8], w[step + 8]}}}};
+}
+
+/* Below: mma_pair(low, high, X()), two floats rounded to halves in a word; mma_tf32, a float rounded to TF32;
+ * mma_exp2, 2^x with an error of 2 units in the last place, subnormal results being 0. */
 
 /* ---- what a GPU has, and the emulator's loops ------------------------------------------- */
 
 #if defined(CUDA_EMULATED)
 
-CUDA_FN float mma_value(uint32_t bits, cuda_f16) { return cuda_float(cuda_f16{(uint16_t)bits}); }
-CUDA_FN float mma_value(uint32_t bits, cuda_bf16) { return cuda_float(cuda_bf16{(uint16_t)bits}); }
-template <class X> CUDA_FN float mma_half(const uint32_t *w, int i)
+/* Element i of a row of words; tensor cores do not look at the lowest 13 bits of a float. */
+CUDA_FN float mma_value(uint32_t w, int i, cuda_f16)
 {
-    return mma_value(w[i / 2] >> (i % 2 * 16) & 0xffffu, X());
+    return cuda_float(cuda_f16{(uint16_t)(w >> i % 2 * 16)});
 }
+CUDA_FN float mma_value(uint32_t w, int i, cuda_bf16)
+{
+    return cuda_float(cuda_bf16{(uint16_t)(w >> i % 2 * 16)});
+}
+CUDA_FN float mma_value(uint32_t w, int, float) { return cuda_bits_f32(w & ~0x1fffu); }
 
 /* c += a · b */
 template <class X> static void mma_add(mma_c &c, const mma_a &a, const mma_b &b)
@@ -94,18 +99,17 @@ template <class X> static void mma_add(mma_c &c, const mma_a &a, const mma_b &b)
     __syncwarp();
     for (int i = 0; i < 4; i++) {
         int row = lane / 4, column = lane % 4 * 2 + i % 2;
-        for (int k = 0; k < 16; k++) {
-            int t = k % 8 / 2, half = k / 8;
-            float x = mma_half<X>(all[warp + row * 4 + t].a.w, (half * 2 + i / 2) * 2 + k % 2);
-            float y = mma_half<X>(all[warp + column * 4 + t].b.w, half * 2 + k % 2);
-            c.v[i] += x * y;
+        for (int k = 0; k < mma_of<X>::DEPTH; k++) {
+            int half = k / mma_of<X>::PACK, t = k % mma_of<X>::PACK * (int)sizeof(X) / 4;
+            float x = mma_value(all[warp + row * 4 + t].a.w[half * 2 + i / 2], k, X());
+            c.v[i] += x * mma_value(all[warp + column * 4 + t].b.w[half], k, X());
         }
     }
     __syncwarp();
 }
 
-/* N matrices of 8 x 8 halves: lane 8 i + r gives where row r of number i is (PTX's ldmatrix). Lane 4g + t
- * gets of each row g, columns 2t and 2t + 1; TURNED: of column g rows 2t and 2t + 1. */
+/* N matrices of 8 rows of 16 bytes: lane 8 i + r gives where row r of number i is (PTX's ldmatrix). Lane
+ * 4g + t gets of each row g word t; TURNED, of halves: of column g rows 2t and 2t + 1. */
 template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, uint32_t *w)
 {
     static const X *all[1024];
@@ -114,15 +118,30 @@ template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, u
     __syncwarp();
     for (int i = 0; i < N; i++) {
         const X *const *rows = all + me / 32 * 32 + 8 * i;
-        w[i] = TURNED ? rows[t][g].bits | (uint32_t)rows[t + 1][g].bits << 16 : mma_word(rows[g] + t);
+        if constexpr (TURNED) w[i] = rows[t][g].bits | (uint32_t)rows[t + 1][g].bits << 16;
+        else w[i] = ((const uint32_t *)(const void *)rows[g])[t / 2];
     }
     __syncwarp();
 }
+
+CUDA_FN uint32_t mma_pair(float low, float high, cuda_f16)
+{
+    return cuda_to_f16(low).bits | (uint32_t)cuda_to_f16(high).bits << 16;
+}
+CUDA_FN uint32_t mma_pair(float low, float high, cuda_bf16)
+{
+    return cuda_to_bf16(low).bits | (uint32_t)cuda_to_bf16(high).bits << 16;
+}
+CUDA_FN uint32_t mma_tf32(float x) { return (cuda_f32_bits(x) + 0x1000u) & ~0x1fffu; }
+CUDA_FN float mma_exp2(float x) { return exp2f(x); }
 
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* the host takes other kernels there (mma_can) */
 
 template <class X> CUDA_FN void mma_add(mma_c &, const mma_a &, const mma_b &) { __trap(); }
 template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *, uint32_t *) { __trap(); }
+template <class X> CUDA_FN uint32_t mma_pair(float, float, X) { return 0; }
+CUDA_FN uint32_t mma_tf32(float) { return 0; }
+CUDA_FN float mma_exp2(float x) { return x; }
 
 #else
 
@@ -136,6 +155,13 @@ CUDA_FN void mma_add_words(mma_c &c, const mma_a &a, const mma_b &b, cuda_f16)
 CUDA_FN void mma_add_words(mma_c &c, const mma_a &a, const mma_b &b, cuda_bf16)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+        : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[0]), "r"(b.w[1]));
+}
+CUDA_FN void mma_add_words(mma_c &c, const mma_a &a, const mma_b &b, float)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
         : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
         : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[0]), "r"(b.w[1]));
@@ -160,5 +186,43 @@ template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *row, u
                      : "memory");
 }
 
+CUDA_FN uint32_t mma_pair(float low, float high, cuda_f16)
+{
+    uint32_t w;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low));
+    return w;
+}
+CUDA_FN uint32_t mma_pair(float low, float high, cuda_bf16)
+{
+    uint32_t w;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low));
+    return w;
+}
+CUDA_FN uint32_t mma_tf32(float x)
+{
+    uint32_t w;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
+    return w;
+}
+CUDA_FN float mma_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 #endif
+
+/* Results, rounded, as the operand a of another product: two neighboring blocks of 8 columns of halves
+ * (mma_again), or one of floats. */
+template <class X> CUDA_FN mma_a mma_again(const mma_c *c)
+{
+    return {{mma_pair(c[0].v[0], c[0].v[1], X()), mma_pair(c[0].v[2], c[0].v[3], X()),
+             mma_pair(c[1].v[0], c[1].v[1], X()), mma_pair(c[1].v[2], c[1].v[3], X())}};
+}
+template <> CUDA_MEMBER mma_a mma_again<float>(const mma_c *c)
+{
+    return {{mma_tf32(c->v[0]), mma_tf32(c->v[2]), mma_tf32(c->v[1]), mma_tf32(c->v[3])}};
+}
+
 #endif

@@ -178,6 +178,22 @@ def test_attention_of_every_tile(size, value_size, dtype):
          rtol=1e-4, **causal)
 
 
+@pytest.mark.parametrize("size,queries,keys,heads,p,mask", [(64, 260, 260, (2, 2), 0, None), (64, 129, 70, (2, 1), 0, (1, 2, 129, 70)),
+                                                            (32, 100, 65, (3, 1), 0, None), (80, 65, 130, (2, 1), 0.3, (2, 1, 1, 130)),
+                                                            (128, 150, 33, (2, 2), 0, (150, 33)), (100, 64, 128, (1, 1), 0, None)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_halves_masked_and_grouped(size, queries, keys, heads, p, mask, causal):
+    q, k, v = normal(2, queries, heads[0], size), normal(2, keys, heads[1], size), normal(2, keys, heads[1], size)
+    given, attrs = {"query": q, "key": k, "value": v}, {"is_causal": causal, "dropout_p": p}
+    if mask:
+        given["attn_mask"] = np.where(RNG.rand(*mask) < 0.3, -np.inf, normal(*mask)).astype(np.float32)
+    out, lse, *seed = same("scaled_dot_product_attention", given, dtype="float16", rtol=4e-3, **attrs)
+    assert not np.isnan(out).any()
+    more = {"seed_offset": seed[0].astype(np.int64)} if p else {}
+    same("scaled_dot_product_attention_grad", {**given, "out": out.astype(np.float32), "softmax_lse": lse.astype(np.float32),
+                                               "d_out": normal(*out.shape), **more}, dtype="float16", rtol=8e-3, **attrs)
+
+
 # On tensor cores, over tiles that are seen whole, in part and not at all.
 @pytest.mark.parametrize("size,value_size,length,causal,p", [(64, 64, 150, True, 0), (128, 96, 140, True, 0), (40, 64, 70, False, 0),
                                                              (20, 12, 150, True, 0.3)])

@@ -31,8 +31,10 @@ struct dim3 {
 extern __attribute__((visibility("default"))) dim3 threadIdx, blockIdx, blockDim, gridDim;
 enum { warpSize = 32 };
 
-/* Runs body(context) once for every thread of the grid. */
-void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context);
+/* Runs body(context) once for every thread of the grid; a block has `shared` bytes at emulate_shared(), and
+ * an access beyond them is a crash. */
+void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context, size_t shared = 0);
+char *emulate_shared();
 /* line, here and below: source line of the call; threads that meet must be at the same one. */
 void emulate_barrier(unsigned line);
 /* Exchanges 8-byte values within a warp: each live lane provides one and gets that of `lane`. */

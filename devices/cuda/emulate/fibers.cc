@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <vector>
@@ -19,6 +20,7 @@ namespace
 
 constexpr size_t stack_bytes = 64 << 10;
 constexpr unsigned most_threads = 1024;
+constexpr size_t most_shared = 99 << 10; /* what every GPU with tensor cores for bfloat16 has */
 
 struct fiber {
     ucontext_t context; /* where it begins; after that `at`, as a switch by contexts asks the system twice */
@@ -37,6 +39,7 @@ struct grid_state {
     unsigned threads, started, finished;
     bool backward;
     uint64_t launches;
+    char *shared;
     wait_kind wait[most_threads];
     unsigned where[most_threads]; /* of a thread that waits: the line of the source */
     fiber *of[most_threads];      /* of a thread that waits */
@@ -200,7 +203,20 @@ static bool goes_backward(uint64_t launch)
     return launch * 0x9e3779b97f4a7c15u >> 63;
 }
 
-void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context)
+char *emulate_shared() { return state->shared; }
+
+/* Memory of `bytes` bytes that ends where a page begins that nobody may touch. */
+static char *shared_memory(size_t bytes)
+{
+    constexpr size_t page = 64 << 10, all = 128 << 10;
+    static char *const from = static_cast<char *>(
+        mmap(nullptr, all + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    static const int guarded = from == MAP_FAILED ? -1 : mprotect(from + all, page, PROT_NONE);
+    if (bytes > most_shared || guarded != 0) undefined("a block asks for more shared memory than there is");
+    return from + all - (bytes + 15) / 16 * 16;
+}
+
+void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context, size_t shared)
 {
     unsigned threads = block.x * block.y * block.z;
     if (threads == 0 || threads > most_threads || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
@@ -215,6 +231,7 @@ void emulate_launch(dim3 grid, dim3 block, void (*body)(void *), void *context)
     state->body = body;
     state->argument = context;
     state->threads = threads;
+    state->shared = shared_memory(shared);
     blockDim = block;
     gridDim = grid;
     state->backward = goes_backward(state->launches++);

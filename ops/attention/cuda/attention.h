@@ -43,7 +43,8 @@ struct attention_problem {
         if (!drop) return true;
         uint64_t at = (uint64_t)(lse_at(b, h, i) * keys + j);
         proa__philox_block r = proa__philox((uint64_t)seed[0], (uint64_t)seed[1] + at / 8);
-        return (r.v[at % 8 / 2] >> (at % 2 * 16) & 0xffffu) >= threshold;
+        uint32_t low = at & 2 ? r.v[1] : r.v[0], high = at & 2 ? r.v[3] : r.v[2];
+        return ((at & 4 ? high : low) >> (at % 2 * 16) & 0xffffu) >= threshold;
     }
 };
 

@@ -159,8 +159,8 @@ static proa_status run(cuda_context *c, const attention_problem &w,
 }
 
 /* Chooses the rows B of a tile by dtype and by the larger of the two head sizes, so that a block's tiles fit
- * into 48 KiB of shared memory. Half types run on tensor cores or, where tensor.cu does not take them, with
- * the tiles of the largest heads. */
+ * into 48 KiB of shared memory. Half types that tensor_grad.cu does not take use the tiles of the largest
+ * heads. */
 template <class X, class A>
 static proa_status by_size(cuda_context *c, const attention_problem &w,
                            const proa_scaled_dot_product_attention_grad_args *a, const A *delta)
@@ -170,8 +170,6 @@ static proa_status by_size(cuda_context *c, const attention_problem &w,
         int64_t size = w.size > w.value_size ? w.size : w.value_size;
         if (size <= 64) return run < X, A, 64, wide ? 16 : 32, 16 > (c, w, a, delta);
         if (size <= 128) return run < X, A, 128, wide ? 8 : 16, wide ? 8 : 16 > (c, w, a, delta);
-    } else if (tensor_fits(c, w)) {
-        return attention_tensor_grad(c, w, a, delta);
     }
     return run < X, A, 256, wide ? 4 : 8, wide ? 4 : 8 > (c, w, a, delta);
 }
@@ -201,5 +199,6 @@ CUDA_KERNEL(scaled_dot_product_attention_grad, attention_fits(a->query, a->value
         PROA_TRY(attention_clear(c, a->d_key));
         return attention_clear(c, a->d_value);
     }
+    if (tensor_fits(c, w)) return attention_tensor_grad(c, w, a);
     CUDA_SWITCH_FLOAT(w.dtype, X, A, { return backward<X, A>(c, w, a); })
 }
