@@ -55,8 +55,15 @@ PROA_FORMULA float m_exp_scaled_F32(float x, int32_t shift, float most)
     return p * m_float((uint32_t)(half + 127) << 23) * m_float((uint32_t)(rest + 127) << 23);
 }
 
+#if defined(__CUDACC__)
+/* CUDA's: 2 ulp at most, in half the instructions of the polynomials below. */
+PROA_FORMULA float m_exp_F32(float x) { return expf(x); }
+PROA_FORMULA float m_tanh_F32(float x) { return tanhf(x); }
+PROA_FORMULA float m_erf_F32(float x) { return erff(x); }
+#else
 /* e^x: 2 ulp. */
 PROA_FORMULA float m_exp_F32(float x) { return m_exp_scaled_F32(x, 0, 89.0f); }
+#endif
 
 /* e^x − 1: 3 ulp. */
 PROA_FORMULA float m_expm1_F32(float x)
@@ -133,6 +140,7 @@ PROA_FORMULA float m_log1p_unit_F32(float x)
     return (tail + m) + e * 0.693359375f + lost / u;
 }
 
+#if !defined(__CUDACC__)
 /* tanh x: 3 ulp. */
 PROA_FORMULA float m_tanh_F32(float x)
 {
@@ -171,6 +179,7 @@ PROA_FORMULA float m_erf_F32(float x)
     float far = m_copysign_F32(1.0f - m_exp_F32(q), x);
     return a < 0.9375f ? near : a >= 0.9375f ? far : x;
 }
+#endif
 
 /* sin r and cos r for |r| ≤ π/4, s = r². */
 PROA_FORMULA float m_sin_near(float r, float s)
