@@ -28,7 +28,8 @@ list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 # What sources that are compiled at run time include, as text.
 file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/device.h"
      "${PROJECT_SOURCE_DIR}/kernels/scalar_*.h" "${PROJECT_SOURCE_DIR}/kernels/activations*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/formulas*.h"
-     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/fused*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/numbers.h")
+     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/fused*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/numbers.h"
+     "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/halves.h")
 set(cuda_headers "")
 foreach(file IN LISTS files)
     file(RELATIVE_PATH part "${PROJECT_SOURCE_DIR}" "${file}")

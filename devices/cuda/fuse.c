@@ -102,8 +102,13 @@ static bool put_functor(text *t, const proa_chain_step *s, const void *args)
     return true;
 }
 
-static void put_formula(text *t, const proa_chain_step *s, const void *args, const char *suffix)
+/* Whether the op has a formula for halves of its own (ops/elementwise/cuda/halves.h). */
+static bool has_half_form(const char *op) { return !strcmp(op, "gelu") || !strcmp(op, "gelu_grad"); }
+
+static void put_formula(text *t, const proa_chain_step *s, const void *args, proa_dtype made, bool wide)
 {
+    bool half = (made == PROA_F16 || made == PROA_BF16) && has_half_form(s->op->name);
+    const char *suffix = half ? "half" : wide ? "F64" : "F32";
     bool flagged = is_flagged(s->op->name);
     const proa_field *attr = &s->op->fields[s->op->n_in];
     bool on = flagged && *(const bool *)proa_field_at(attr, args);
@@ -146,8 +151,7 @@ static void put_operands(text *t, const proa_steps *s, const proa_dtype *made, c
 }
 
 /* One line of the chain; false for an op without formula, or an operand that is no input. */
-static bool put_step(text *t, const proa_chain_step *step, int i, int n_inputs, proa_dtype made,
-                     const char *suffix)
+static bool put_step(text *t, const proa_chain_step *step, int i, int n_inputs, proa_dtype made, bool wide)
 {
     proa__step_args args;
     if (!is_known(step->op->name)) return false;
@@ -155,7 +159,7 @@ static bool put_step(text *t, const proa_chain_step *step, int i, int n_inputs, 
         if (step->in[j] >= n_inputs) return false;
     proa__step_fill(step, &args);
     put(t, "        T t%d = fused_type<%s>::step(", i, c_type(made));
-    if (!put_functor(t, step, &args)) put_formula(t, step, &args, suffix);
+    if (!put_functor(t, step, &args)) put_formula(t, step, &args, made, wide);
     put(t, ");\n");
     return true;
 }
@@ -186,7 +190,7 @@ proa_status cuda_fuse(const proa_steps *steps, int n_inputs, const proa_dtype *d
     put_operands(&t, steps, made, dtypes, n_inputs);
     put(&t, "    static CUDA_MEMBER void run(const T *x, T *y)\n    {\n");
     for (int i = 0, out = 0; i < steps->count; i++) {
-        if (!put_step(&t, &steps->at[i], i, n_inputs, made[i], wide ? "F64" : "F32")) return PROA_DECLINED;
+        if (!put_step(&t, &steps->at[i], i, n_inputs, made[i], wide)) return PROA_DECLINED;
         if (steps->at[i].out) put(&t, "        y[%d] = t%d;\n", out++, i);
     }
     put(&t, "    }\n};\nFUSED_KERNELS(chain)\n");

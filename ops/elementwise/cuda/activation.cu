@@ -2,6 +2,34 @@
 #define PROA_FORMULAS_ACTIVATION 1
 #include "ops/elementwise/cuda/elementwise.h"
 
+/* ---- for halves ------------------------------------------------------------------------- */
+
+struct gelu_half {
+    typedef float T;
+    typedef float R;
+    bool approximate;
+    template <class F> explicit gelu_half(const F &f) : approximate(f.approximate) {}
+    CUDA_CALL R operator()(T x) const { return approximate ? gelu_on_half(x) : gelu_off_half(x); }
+};
+struct gelu_grad_half {
+    typedef float T;
+    typedef float R;
+    bool approximate;
+    template <class F> explicit gelu_grad_half(const F &f) : approximate(f.approximate) {}
+    CUDA_CALL R operator()(T x, T g) const
+    {
+        return approximate ? gelu_grad_on_half(x, g) : gelu_grad_off_half(x, g);
+    }
+};
+template <> struct cuda_map_half<struct gelu_F32_cuda> {
+    typedef gelu_half type;
+};
+template <> struct cuda_map_half<struct gelu_grad_F32_cuda> {
+    typedef gelu_grad_half type;
+};
+
+/* ---- all others -------------------------------------------------------------------------- */
+
 #include "formulas_cuda.inc"
 
 /* ---- prelu ----------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #define PROA_FORMULA static __host__ __device__ __forceinline__ __attribute__((unused))
 #include "ops/elementwise/formulas.h"
+#include "ops/elementwise/cuda/halves.h"
 
 #define CUDA_CALL __device__ __forceinline__
 
@@ -292,8 +293,12 @@ template <int N, class F> static bool cuda_map_group(const cuda_map<N> *m, cuda_
     return true;
 }
 
-/* Applies f over a walk that is merged and not empty. */
-template <int N, class F> static proa_status cuda_map_start(cuda_context *c, const cuda_map<N> *m, F f)
+/* The functor that computes F where the result is a half (halves.h); constructed from an F. */
+template <class F> struct cuda_map_half {
+    typedef F type;
+};
+
+template <int N, class F> static proa_status cuda_map_launch(cuda_context *c, const cuda_map<N> *m, F f)
 {
     const int64_t each = CUDA_BLOCK * CUDA_MAP_EACH;
     cuda_map_groups<N> g;
@@ -301,6 +306,14 @@ template <int N, class F> static proa_status cuda_map_start(cuda_context *c, con
         return cuda_launch(c, cuda_blocks(m->numel), CUDA_BLOCK, (map_kernel<N, F>), *m, f);
     unsigned blocks = g.walk.numel ? (unsigned)((g.walk.numel + each - 1) / each) : 1;
     return cuda_launch(c, blocks, CUDA_BLOCK, (map_groups_kernel<N, F>), g, f);
+}
+
+/* Applies f over a walk that is merged and not empty. */
+template <int N, class F> static proa_status cuda_map_start(cuda_context *c, const cuda_map<N> *m, F f)
+{
+    typedef typename cuda_map_half<F>::type half;
+    if (CUDA_HALVES >> m->at[0].dtype & 1) return cuda_map_launch<N, half>(c, m, half(f));
+    return cuda_map_launch<N, F>(c, m, f);
 }
 
 template <int N, class F> static proa_status cuda_map_run(cuda_context *c, proa_tensor *const *tensors, F f)

@@ -11,6 +11,7 @@
 #include "ops/elementwise/cuda/fused_map.h"
 #include "ops/elementwise/cuda/numbers.h"
 #include "ops/elementwise/formulas.h"
+#include "ops/elementwise/cuda/halves.h"
 
 /* ---- elements ------------------------------------------------------------------------ */
 
