@@ -2,7 +2,7 @@
 """What `make bench-gpu` runs: products, memory-bound kernels, attention, launches, training steps and inference on one GPU, in Proa
 and PyTorch (eager and compiled), in processes that alternate, in ten minutes at most.
 
-    benchmarks/gpu.py [--rounds N] [--minutes M] [--ways proa,proa+compile,torch,torch+compile] [--only TEXT] [--tiny]
+    benchmarks/gpu.py [--rounds N] [--minutes M] [--seconds S] [--ways proa,proa+compile,torch,torch+compile] [--only TEXT] [--tiny]
 
 Prints the card's name, the bandwidth and the products per second that PyTorch reaches on it (Proa, where there is no PyTorch), a
 line a row, and the lines of the project's goals with their verdicts; writes build-cuda/bench-gpu.json. --tiny: small shapes, which
@@ -79,13 +79,12 @@ class Gpu:
 
 def kernels(g, tiny):
     """name -> (what is timed, FLOPs, bytes)."""
-    n, side, many = (32, 64, 10) if tiny else (8192, 8192, 1000)
-    rows = {}
+    side, many = (64, 10) if tiny else (8192, 1000)
+    rows, square = {}, random(side, side)
     for dtype, item in (("bfloat16", 2), ("float32", 4)):
-        x, y = (g.tensor(random(n, n), dtype) for _ in range(2))
+        x, y = (g.tensor(square, dtype) for _ in range(2))
         label = {"bfloat16": "bf16", "float32": "TF32"}[dtype]
-        rows[f"product, {label}"] = (lambda x=x, y=y: g.t.matmul(x, y), 2 * n ** 3, 0)
-        x, y = (g.tensor(random(side, side), dtype) for _ in range(2))
+        rows[f"product, {label}"] = (lambda x=x, y=y: g.t.matmul(x, y), 2 * side ** 3, 0)
         w, b = (g.tensor(random(side), dtype) for _ in range(2))
         label, size = {"bfloat16": "bf16", "float32": "fp32"}[dtype], item * side * side
         rows[f"copy, {label}"] = ((lambda x=x: x.clone()), 0, 2 * size)
@@ -93,7 +92,7 @@ def kernels(g, tiny):
         rows[f"gelu, {label}"] = ((lambda x=x: g.F.gelu(x)), 0, 2 * size)
         rows[f"softmax, {label}"] = ((lambda x=x: g.F.softmax(x, -1)), 0, 2 * size)
         rows[f"layer norm, {label}"] = ((lambda x=x, w=w, b=b: g.F.layer_norm(x, [side], w, b)), 0, 2 * size)
-        x = g.tensor(random(side, side), dtype, grad=True)
+        x = g.tensor(square, dtype, grad=True)
         labels = g.tensor(integers(side, side))
 
         def entropy(x=x, labels=labels):
@@ -197,7 +196,7 @@ for _name in ("GPT-2 124M", "BERT-base", "ResNet-50"):
     UNITS[_name] = lambda g, tiny, name=_name: {**training(g, name, tiny), **inference(g, name, tiny), **exported(g, name, tiny)}
 
 
-def work(way, unit, only, tiny):
+def work(way, unit, only, tiny, seconds):
     """One process: what it measured, a line of JSON a row, as soon as it is there."""
     g = Gpu(way)
     print(json.dumps({"card": g.name()}), flush=True)
@@ -211,7 +210,7 @@ def work(way, unit, only, tiny):
                 call()
             g.wait()
         try:
-            found = {"seconds": common.measure(timed, 0.001 if tiny else 1.0)[1] / times, "flops": flops, "bytes": size}
+            found = {"seconds": common.measure(timed, seconds)[1] / times, "flops": flops, "bytes": size}
             if " step, " in name and not g.torch:
                 found.update(g.quiet(call))
         except Exception as problem:  # noqa: BLE001: what one framework cannot is a line, not the end
@@ -235,7 +234,8 @@ def lines_of(text):
 
 def ask(way, unit, a, left):
     """(what it said, why it ended early or None)"""
-    command = [run.python_of(way), str(run.HERE / "gpu.py"), "--work", way, unit, "--only", a.only, *(["--tiny"] if a.tiny else [])]
+    command = [run.python_of(way), str(run.HERE / "gpu.py"), "--work", way, unit, "--only", a.only, "--seconds", str(a.seconds),
+               *(["--tiny"] if a.tiny else [])]
     try:
         done = subprocess.run(command, env=environment(way), text=True, capture_output=True, timeout=max(1, left))
     except subprocess.TimeoutExpired as end:
@@ -326,13 +326,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=9.5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of samples of a row")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--only", default="")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.work:
-        return work(*a.work, a.only, a.tiny)
+        return work(*a.work, a.only, a.tiny, 0.001 if a.tiny else a.seconds)
     why_not = gpu_here()
     if why_not:
         sys.exit(f"bench-gpu: nothing was measured: {why_not}")

@@ -196,7 +196,7 @@ def test_attention_of_halves_masked_and_grouped(size, queries, keys, heads, p, m
 
 # On tensor cores, over tiles that are seen whole, in part and not at all.
 @pytest.mark.parametrize("size,value_size,length,causal,p", [(64, 64, 150, True, 0), (128, 96, 140, True, 0), (40, 64, 70, False, 0),
-                                                             (20, 12, 150, True, 0.3)])
+                                                             (20, 12, 150, True, 0.3), (64, 64, 90, True, 0.2), (128, 80, 90, False, 0.2)])
 @pytest.mark.parametrize("dtype,rtol", [("bfloat16", 2e-2), ("float16", 4e-3)])
 def test_attention_of_halves(size, value_size, length, causal, p, dtype, rtol):
     q, k, v = normal(1, 140, 2, size), normal(1, length, 1, size), normal(1, length, 1, value_size)

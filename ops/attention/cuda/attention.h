@@ -17,7 +17,9 @@ struct attention_problem {
     double scale, kept_scale;
     bool causal, drop;
     uint32_t threshold;
-    const int64_t *seed; /* of the device: seed and offset of the stream */
+    const int64_t *seed;  /* of the device: seed and offset of the stream */
+    const uint32_t *kept; /* one bit per weight, 1 if dropout keeps it; rows of `words`. NULL: ask keeps() */
+    int64_t words;
 
     __device__ __forceinline__ int64_t q_row(int64_t b, int64_t h, int64_t i) const
     {

@@ -50,20 +50,6 @@ CUDA_FN void forward_softmax(forward_rows<M> &of, mma_c (&s)[M][N], mma_c (&out)
         }
 }
 
-/* Zeros for the weights that dropout drops. */
-template <int M, int N>
-CUDA_FN void forward_drop(const attention_problem &w, const tensor_scores<false> &at, mma_c (&s)[M][N])
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int e = 0; e < N; e++)
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-                if (!w.keeps(at.b, at.h, at.i0 + m * 16 + tensor_row(c), at.j0 + e * 8 + tensor_column(c)))
-                    s[m][e].v[c] = 0;
-}
-
 /* A block computes BQ queries of one head. Of a causal problem the last queries, which see most keys, come
  * first. PLAIN: without a mask and dropout. */
 template <class X, class T, bool PLAIN>
@@ -112,7 +98,7 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
         if (!PLAIN && w.mask) tensor_mask<X>(w, at, s);
         if (!at.open(w, WARP, BK)) tensor_hide(w, at, s);
         forward_softmax(rows, s, out, tensor_unit(w));
-        if (!PLAIN && w.drop) forward_drop(w, at, s);
+        if (!PLAIN && w.drop) tensor_drop<M, N>(w, at, [&](int m, int e, int c) { s[m][e].v[c] = 0; });
         tensor_add<D>(out, s, tile + T::STAGE / 2);
     }
     async_wait<0>(); /* where no key is seen, the first tile is still under way */
@@ -159,11 +145,17 @@ static proa_status by_size(cuda_context *c, const attention_problem &w, const pr
     return forward<X, forward_tiles<X, 128, PLAIN ? 64 : 32, 1, PLAIN ? 8 : 4>, PLAIN>(c, w, out, lse);
 }
 
-proa_status attention_tensor(cuda_context *c, const attention_problem &w, const proa_tensor *out,
+proa_status attention_tensor(cuda_context *c, const attention_problem &of, const proa_tensor *out,
                              const proa_tensor *lse)
 {
+    attention_problem w = of;
+    void *kept;
+    proa_status status = attention_make_kept(c, &w, &kept);
     bool plain = !w.mask && !w.drop, half = w.dtype == PROA_F16;
-    if (plain)
-        return half ? by_size<cuda_f16, true>(c, w, out, lse) : by_size<cuda_bf16, true>(c, w, out, lse);
-    return half ? by_size<cuda_f16, false>(c, w, out, lse) : by_size<cuda_bf16, false>(c, w, out, lse);
+    if (status == PROA_OK && plain)
+        status = half ? by_size<cuda_f16, true>(c, w, out, lse) : by_size<cuda_bf16, true>(c, w, out, lse);
+    else if (status == PROA_OK)
+        status = half ? by_size<cuda_f16, false>(c, w, out, lse) : by_size<cuda_bf16, false>(c, w, out, lse);
+    if (kept) cuda_scratch_free(c, kept);
+    return status;
 }

@@ -269,6 +269,62 @@ CUDA_FN void tensor_hide(const attention_problem &w, const tensor_scores<TURNED>
             }
 }
 
+/* Calls drop(m, e, c) for each element of the scores that dropout does not keep: by the bits of w.kept, which
+ * a lane reads by words of 32 keys, or without them by its own random numbers. */
+template <bool TURNED, int M, int N, class Drop>
+CUDA_FN void tensor_drop_slowly(const attention_problem &w, const tensor_scores<TURNED> &at, Drop drop)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                int row = m * 16 + tensor_row(c), column = e * 8 + tensor_column(c);
+                if (!w.keeps(at.b, at.h, at.i0 + at.query(row, column), at.j0 + at.key(row, column)))
+                    drop(m, e, c);
+            }
+}
+template <int M, int N, class Drop>
+CUDA_FN void tensor_drop(const attention_problem &w, const tensor_scores<false> &at, Drop drop)
+{
+    if (!w.kept) return tensor_drop_slowly<false, M, N>(w, at, drop);
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            int64_t i = at.i0 + m * 16 + tensor_row(2 * half);
+            const uint32_t *row = w.kept + w.lse_at(at.b, at.h, i) * w.words + at.j0 / 32;
+#pragma unroll
+            for (int q = 0; q < N / 4; q++) {
+                uint32_t bits = i < w.queries && at.j0 + 32 * q < w.keys ? row[q] >> tensor_column(0) : 0;
+#pragma unroll
+                for (int k = 0; k < 8; k++)
+                    if (!(bits >> (k / 2 * 8 + k % 2) & 1)) drop(m, 4 * q + k / 2, 2 * half + k % 2);
+            }
+        }
+}
+template <int M, int N, class Drop>
+CUDA_FN void tensor_drop(const attention_problem &w, const tensor_scores<true> &at, Drop drop)
+{
+    if (!w.kept) return tensor_drop_slowly<true, M, N>(w, at, drop);
+#pragma unroll
+    for (int e = 0; e < N; e++)
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            int64_t i = at.i0 + e * 8 + tensor_column(c);
+            const uint32_t *row = w.kept + w.lse_at(at.b, at.h, i) * w.words;
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                int64_t j = at.j0 + m * 16;
+                uint32_t bits = i < w.queries && j < w.keys ? row[j / 32] >> (j % 32 + tensor_row(0)) : 0;
+#pragma unroll
+                for (int half = 0; half < 2; half++)
+                    if (!(bits >> (8 * half) & 1)) drop(m, e, 2 * half + c);
+            }
+        }
+}
+
 /* exp is computed as 2^x, for which GPUs have an instruction: factor of scores q · k. */
 constexpr float TENSOR_LOG2E = 1.44269504f, TENSOR_LN2 = 0.69314718f;
 CUDA_FN float tensor_unit(const attention_problem &w) { return (float)w.scale * TENSOR_LOG2E; }
@@ -305,6 +361,15 @@ static inline bool tensor_fits(const cuda_context *c, const attention_problem &w
     int64_t size = w.size > w.value_size ? w.size : w.value_size;
     return CUDA_HALVES >> w.dtype & 1 && size <= TENSOR_MAX && w.heads * size < 1 << 20 && mma_can(c);
 }
+
+/* Makes w->kept in scratch memory, which the caller frees. Without dropout, or if that would take more than
+ * ATTENTION_KEPT_WORDS words, it remains NULL. The emulator has few, so that tests see both. */
+#if defined(CUDA_EMULATED)
+enum { ATTENTION_KEPT_WORDS = 1000 };
+#else
+enum { ATTENTION_KEPT_WORDS = 64 << 20 };
+#endif
+proa_status attention_make_kept(cuda_context *c, attention_problem *w, void **scratch);
 
 /* Launch the kernels of tensor.cu and tensor_grad.cu. */
 proa_status attention_tensor(cuda_context *c, const attention_problem &w, const proa_tensor *out,

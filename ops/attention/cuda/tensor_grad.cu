@@ -41,8 +41,10 @@ template <bool PLAIN, bool TURNED, int M, int N, class Of>
 CUDA_FN void grad_weights(const attention_problem &w, const tensor_scores<TURNED> &at, mma_c (&p)[M][N],
                           mma_c (&ds)[M][N], Of of)
 {
-    float unit = tensor_unit(w);
-    bool drop = !PLAIN && w.drop;
+    float unit = tensor_unit(w), kept = !PLAIN && w.drop ? (float)w.kept_scale : 1.0f;
+    uint32_t dropped[M][(N + 7) / 8] = {}; /* four bits per block of eight columns */
+    if (!PLAIN && w.drop)
+        tensor_drop<M, N>(w, at, [&](int m, int e, int c) { dropped[m][e / 8] |= 1u << (e % 8 * 4 + c); });
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -50,13 +52,8 @@ CUDA_FN void grad_weights(const attention_problem &w, const tensor_scores<TURNED
 #pragma unroll
             for (int c = 0; c < 4; c++) {
                 const tensor_query query = of(m, e, c);
-                float weight = mma_exp2(p[m][e].v[c] * unit - query.lse), factor = 1;
-                if (drop) {
-                    int row = m * 16 + tensor_row(c), column = e * 8 + tensor_column(c);
-                    bool kept =
-                        w.keeps(at.b, at.h, at.i0 + at.query(row, column), at.j0 + at.key(row, column));
-                    factor = kept ? (float)w.kept_scale : 0.0f;
-                }
+                float weight = mma_exp2(p[m][e].v[c] * unit - query.lse);
+                float factor = dropped[m][e / 8] >> (e % 8 * 4 + c) & 1 ? 0.0f : kept;
                 p[m][e].v[c] = weight * factor;
                 ds[m][e].v[c] = weight * (ds[m][e].v[c] * factor - query.delta);
             }
@@ -257,8 +254,14 @@ static proa_status by_type(cuda_context *c, const attention_problem &w,
     return status;
 }
 
-proa_status attention_tensor_grad(cuda_context *c, const attention_problem &w,
+proa_status attention_tensor_grad(cuda_context *c, const attention_problem &of,
                                   const proa_scaled_dot_product_attention_grad_args *a)
 {
-    return w.dtype == PROA_F16 ? by_type<cuda_f16>(c, w, a) : by_type<cuda_bf16>(c, w, a);
+    attention_problem w = of;
+    void *kept;
+    proa_status status = attention_make_kept(c, &w, &kept);
+    if (status == PROA_OK)
+        status = w.dtype == PROA_F16 ? by_type<cuda_f16>(c, w, a) : by_type<cuda_bf16>(c, w, a);
+    if (kept) cuda_scratch_free(c, kept);
+    return status;
 }
