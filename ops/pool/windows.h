@@ -10,6 +10,9 @@
 #ifndef POOL_FN
 #define POOL_FN static inline
 #endif
+#ifndef POOL_DIV /* of numbers that are not negative */
+#define POOL_DIV(n, by) ((n) / (by))
+#endif
 
 /* The largest value of a window that lies in padding alone, as in Paddle. Its average is 0. */
 #define POOL_NOTHING (-FLT_MAX)
@@ -27,8 +30,8 @@ typedef struct pool_geometry {
 POOL_FN int64_t pool_window(const pool_geometry *g, int d, int64_t i, int64_t *from, int64_t *to)
 {
     if (g->adaptive) {
-        *from = i * g->in[d] / g->out[d];
-        *to = ((i + 1) * g->in[d] + g->out[d] - 1) / g->out[d];
+        *from = POOL_DIV(i * g->in[d], g->out[d]);
+        *to = POOL_DIV((i + 1) * g->in[d] + g->out[d] - 1, g->out[d]);
         return *to - *from;
     }
     int64_t start = i * g->stride[d] - g->before[d], end = start + g->kernel[d];
@@ -44,13 +47,13 @@ POOL_FN int64_t pool_window(const pool_geometry *g, int d, int64_t i, int64_t *f
 POOL_FN void pool_reached(const pool_geometry *g, int d, int64_t i, int64_t *from, int64_t *to)
 {
     if (g->adaptive) {
-        *from = i * g->out[d] / g->in[d];
-        *to = ((i + 1) * g->out[d] - 1) / g->in[d] + 1;
+        *from = POOL_DIV(i * g->out[d], g->in[d]);
+        *to = POOL_DIV((i + 1) * g->out[d] - 1, g->in[d]) + 1;
         return;
     }
     int64_t first = i + g->before[d] - g->kernel[d];
-    *from = first < 0 ? 0 : first / g->stride[d] + 1;
-    *to = (i + g->before[d]) / g->stride[d] + 1;
+    *from = first < 0 ? 0 : POOL_DIV(first, g->stride[d]) + 1;
+    *to = POOL_DIV(i + g->before[d], g->stride[d]) + 1;
     if (*to > g->out[d]) *to = g->out[d];
 }
 

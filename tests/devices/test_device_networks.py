@@ -158,6 +158,24 @@ def test_batch_norm_far_from_zero(data_format):
     np.testing.assert_allclose(inverse, 1 / np.sqrt(x.var(axes, dtype=np.float64) + 1e-5), rtol=1e-5)
 
 
+# Windows at every edge and in padding alone, wider than a load of four; 24 channels are whole accesses, 5 are not.
+@pytest.mark.parametrize("dtype,rtol", [(None, 2e-5), ("float64", 1e-9), ("bfloat16", 2e-2), ("float16", 4e-3)])
+@pytest.mark.parametrize("data_format,channels", [("NHWC", 24), ("NHWC", 5), ("NCHW", 3)])
+def test_pooling_of_many_channels(data_format, channels, dtype, rtol):
+    shape = (2, 11, 14, channels) if data_format == "NHWC" else (2, channels, 11, 14)
+    x = normal(*shape)
+    x[0, 1, 2] = np.nan
+    for attrs in {"kernel_size": [3, 3], "stride": [2, 2], "padding": [1, 1]}, {"kernel_size": [5, 6], "stride": [1, 3], "ceil_mode": True}:
+        for op, kind in ("max_pool2d", "max"), ("avg_pool2d", "avg"):
+            out, = same(op, {"x": x}, dtype=dtype, rtol=rtol, data_format=data_format, **attrs)
+            same("pool2d_grad", {"x": x, "out": out.astype(np.float32), "d_out": normal(*out.shape)}, dtype=dtype, rtol=rtol,
+                 data_format=data_format, pooling_type=kind, **attrs)
+    for op, kind in ("adaptive_max_pool2d", "max"), ("adaptive_avg_pool2d", "avg"):
+        out, = same(op, {"x": x}, dtype=dtype, rtol=rtol, data_format=data_format, output_size=[4, 5])
+        same("pool2d_grad", {"x": x, "out": out.astype(np.float32), "d_out": normal(*out.shape)}, dtype=dtype, rtol=rtol,
+             data_format=data_format, pooling_type=kind, kernel_size=[4, 5], adaptive=True)
+
+
 def test_group_norm_of_long_rows():
     x, w, b = normal(2, 8, 16, 20), normal(8), normal(8)
     out, mean, variance = same("group_norm", {"x": x, "weight": w, "bias": b}, num_groups=2)

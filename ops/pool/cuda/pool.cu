@@ -1,31 +1,28 @@
 /* Pooling on a GPU: one thread per output forward; one thread per input backward, which gathers from the
  * outputs whose windows hold it, or, from given argmax indices, one block per plane that scans all outputs in
- * order. No atomics; sums are in window order, in float or double. */
+ * order. Where channels are last, a thread has 16 bytes of them. No atomics; sums are in window order, in
+ * float or double. */
 #include "devices/cuda/layout.h"
 
-#define POOL_FN static __host__ __device__ __forceinline__ __attribute__((unused))
+#define POOL_FN CUDA_FN __attribute__((unused))
+#define POOL_DIV(n, by) cuda_div((n), (by))
 #include "ops/padding.h"
 #include "ops/pool/windows.h"
 
-/* Position of element i of a tensor with spatial sizes `size` (at). In the other tensor (input for an output,
- * output for an input) the plane of its image and channel starts at element `plane`, and pixels are `step`
- * elements apart. */
+/* Position of vector i, of V channels, of a tensor with spatial sizes `size` (at). In the other tensor (input
+ * for an output, output for an input) the plane of its image and first channel starts at element `plane`, and
+ * pixels are `step` elements apart. */
 struct pool_place {
     int64_t plane, step, at[3];
 };
 
+template <int V>
 CUDA_FN pool_place pool_place_of(const pool_geometry &g, const int64_t *size, const int64_t *other, int64_t i)
 {
     pool_place p;
     int64_t c = 0, outer = other[0] * other[1] * other[2];
-    if (g.channels_last) {
-        c = i % g.channels;
-        i /= g.channels;
-    }
-    for (int d = 2; d >= 0; d--) {
-        p.at[d] = i % size[d];
-        i /= size[d];
-    }
+    if (g.channels_last) c = cuda_split(i, g.channels / V) * V;
+    for (int d = 2; d >= 0; d--) p.at[d] = size[d] == 1 ? 0 : cuda_split(i, size[d]);
     p.step = g.channels_last ? g.channels : 1;
     p.plane = g.channels_last ? i * outer * g.channels + c : i * outer;
     return p;
@@ -52,82 +49,127 @@ CUDA_FN int64_t pool_area(const pool_geometry &g, const pool_box &b)
     return area > 0 ? area : 1;
 }
 
-/* Index of the first largest value; -1 if the window is empty. NaN is ignored unless it comes first. */
-template <class S>
-CUDA_FN int64_t pool_largest(const pool_geometry &g, const S *x, int64_t step, const pool_box &b)
+/* use(v, at) for the pixels of a window in order, with the values of V channels; four are loaded at once. */
+template <int V, class S, class Use>
+CUDA_FN void pool_visit(const pool_geometry &g, const S *x, int64_t step, const pool_box &b, Use use)
 {
-    if (b.empty()) return -1;
-    int64_t best = (b.from[0] * g.in[1] + b.from[1]) * g.in[2] + b.from[2];
-    auto value = cuda_source<S>::get(x[best * step]);
     for (int64_t d = b.from[0]; d < b.to[0]; d++)
         for (int64_t h = b.from[1]; h < b.to[1]; h++)
-            for (int64_t w = b.from[2]; w < b.to[2]; w++) {
+            for (int64_t w = b.from[2]; w < b.to[2]; w += 4) {
                 int64_t at = (d * g.in[1] + h) * g.in[2] + w;
-                auto v = cuda_source<S>::get(x[at * step]);
-                if (v > value) value = v, best = at;
+                int many = b.to[2] - w < 4 ? (int)(b.to[2] - w) : 4;
+                cuda_pack<S, V> in[4];
+#pragma unroll
+                for (int u = 0; u < 4; u++)
+                    if (u < many) in[u] = *(const cuda_pack<S, V> *)(const void *)(x + (at + u) * step);
+#pragma unroll
+                for (int u = 0; u < 4; u++)
+                    if (u < many) use(in[u], at + u);
             }
-    return best;
 }
 
-template <class S>
-CUDA_FN auto pool_average(const pool_geometry &g, const S *x, int64_t step, const pool_box &b)
-    -> decltype(cuda_source<S>::get(*x))
+/* Indices of the first largest values, and those; index -1 if the window is empty. NaN is ignored unless it
+ * comes first. */
+template <int V, class P, class S, class A>
+CUDA_FN void pool_largest(const pool_geometry &g, const S *x, int64_t step, const pool_box &b, A *value,
+                          P *best)
 {
-    decltype(cuda_source<S>::get(*x)) sum = 0;
-    for (int64_t d = b.from[0]; d < b.to[0]; d++)
-        for (int64_t h = b.from[1]; h < b.to[1]; h++)
-            for (int64_t w = b.from[2]; w < b.to[2]; w++)
-                sum += cuda_source<S>::get(x[((d * g.in[1] + h) * g.in[2] + w) * step]);
-    return sum / pool_area(g, b);
+    bool first = true;
+    for (int k = 0; k < V; k++) value[k] = 0, best[k] = -1;
+    pool_visit<V>(g, x, step, b, [&](const cuda_pack<S, V> &in, int64_t at) {
+        for (int k = 0; k < V; k++) {
+            A v = cuda_source<S>::get(in.at[k]);
+            if (first || v > value[k]) value[k] = v, best[k] = (P)at;
+        }
+        first = false;
+    });
 }
 
 /* Forward: averages of `from`, or its values at the argmax of x (from = x, or the values to pick); mask:
  * NULL, or receives the argmax indices. */
-template <class S>
-__global__ void pool_forward_kernel(pool_geometry g, const S *x, const S *from, S *out, int32_t *mask,
-                                    int64_t n)
+template <class S, class P, int V>
+__global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
+    pool_forward_kernel(pool_geometry g, const S *x, const S *from, S *out, int32_t *mask, int64_t n)
 {
-    for (CUDA_EACH(i, n)) {
-        pool_place p = pool_place_of(g, g.out, g.in, i);
+    typedef decltype(cuda_source<S>::get(S())) A;
+    for (CUDA_EACH(i, n / V)) {
+        pool_place p = pool_place_of<V>(g, g.out, g.in, i);
         pool_box b = pool_box_of(g, p.at);
+        A value[V] = {};
         if (g.type != PROA_POOLING_TYPE_MAX) {
-            out[i] = cuda_cast<S>(pool_average(g, from + p.plane, p.step, b));
-            continue;
+            pool_visit<V>(g, from + p.plane, p.step, b, [&](const cuda_pack<S, V> &in, int64_t) {
+                for (int k = 0; k < V; k++) value[k] += cuda_source<S>::get(in.at[k]);
+            });
+            A area = (A)pool_area(g, b);
+            for (int k = 0; k < V; k++) value[k] /= area;
+        } else {
+            P best[V];
+            pool_largest<V>(g, x + p.plane, p.step, b, value, best);
+            for (int k = 0; k < V; k++) {
+                if (best[k] < 0) value[k] = x == from ? (A)POOL_NOTHING : (A)0;
+                else if (x != from) value[k] = cuda_source<S>::get(from[p.plane + best[k] * p.step + k]);
+                if (mask) mask[i * V + k] = (int32_t)best[k];
+            }
         }
-        int64_t best = pool_largest(g, x + p.plane, p.step, b);
-        out[i] = best < 0 ? cuda_cast<S>(x == from ? POOL_NOTHING : 0.0f) : from[p.plane + best * p.step];
-        if (mask) mask[i] = (int32_t)best;
+        cuda_put<V>(out + i * V, value);
     }
 }
 
-template <class S> __global__ void pool_places_kernel(pool_geometry g, const S *x, int64_t *places, int64_t n)
+/* Writes and reads V indices by accesses of up to 16 bytes. */
+template <int V, class P> CUDA_FN void pool_put_places(P *to, const P *from)
 {
-    for (CUDA_EACH(i, n)) {
-        pool_place p = pool_place_of(g, g.out, g.in, i);
-        places[i] = pool_largest(g, x + p.plane, p.step, pool_box_of(g, p.at));
+    enum { EACH = V * sizeof(P) <= 16 ? V : 16 / (int)sizeof(P) };
+    for (int k = 0; k < V; k += EACH) cuda_put<EACH>(to + k, from + k);
+}
+template <int V, class P> CUDA_FN void pool_take_places(const P *from, P *to)
+{
+    enum { EACH = V * sizeof(P) <= 16 ? V : 16 / (int)sizeof(P) };
+    for (int k = 0; k < V; k += EACH) cuda_take<EACH>(from + k, to + k);
+}
+
+template <class S, class P, int V>
+__global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
+    pool_places_kernel(pool_geometry g, const S *x, P *places, int64_t n)
+{
+    for (CUDA_EACH(i, n / V)) {
+        pool_place p = pool_place_of<V>(g, g.out, g.in, i);
+        decltype(cuda_source<S>::get(S())) value[V];
+        P best[V];
+        pool_largest<V>(g, x + p.plane, p.step, pool_box_of(g, p.at), value, best);
+        pool_put_places<V>(places + i * V, best);
     }
 }
 
-/* One thread per input: sums d_out of the outputs whose windows contain it; for max pooling, of those whose
- * argmax in `places` it is. */
-template <class S>
-__global__ void pool_backward_kernel(pool_geometry g, const int64_t *places, const S *d_out, S *d_x,
-                                     int64_t n)
+/* One thread per V inputs: sums d_out of the outputs whose windows contain them; for max pooling, of those
+ * whose argmax in `places` they are. */
+template <class S, class P, int V>
+__global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
+    pool_backward_kernel(pool_geometry g, const P *places, const S *d_out, S *d_x, int64_t n)
 {
-    for (CUDA_EACH(i, n)) {
-        pool_place p = pool_place_of(g, g.in, g.out, i);
-        int64_t from[3], to[3], o[3], me = (p.at[0] * g.in[1] + p.at[1]) * g.in[2] + p.at[2];
-        for (int d = 0; d < 3; d++) pool_reached(&g, d, p.at[d], &from[d], &to[d]);
-        decltype(cuda_source<S>::get(*d_out)) sum = 0;
+    typedef decltype(cuda_source<S>::get(S())) A;
+    for (CUDA_EACH(i, n / V)) {
+        pool_place p = pool_place_of<V>(g, g.in, g.out, i);
+        int64_t from[3], to[3], o[3];
+        P me = (P)((p.at[0] * g.in[1] + p.at[1]) * g.in[2] + p.at[2]);
+        for (int d = 0; d < 3; d++) {
+            from[d] = 0, to[d] = 1;
+            if (d >= 3 - g.dims) pool_reached(&g, d, p.at[d], &from[d], &to[d]);
+        }
+        A sum[V] = {};
         for (o[0] = from[0]; o[0] < to[0]; o[0]++)
             for (o[1] = from[1]; o[1] < to[1]; o[1]++)
                 for (o[2] = from[2]; o[2] < to[2]; o[2]++) {
                     int64_t at = p.plane + ((o[0] * g.out[1] + o[1]) * g.out[2] + o[2]) * p.step;
-                    if (places && places[at] != me) continue;
-                    auto v = cuda_source<S>::get(d_out[at]);
-                    sum += places ? v : v / pool_area(g, pool_box_of(g, o));
+                    A v[V];
+                    P best[V];
+                    cuda_take<V>(d_out + at, v);
+                    if (places) pool_take_places<V>(places + at, best);
+                    A area = places ? 1 : (A)pool_area(g, pool_box_of(g, o));
+                    for (int k = 0; k < V; k++)
+                        if (!places) sum[k] += v[k] / area;
+                        else if (best[k] == me) sum[k] += v[k];
                 }
-        d_x[i] = cuda_cast<S>(sum);
+        cuda_put<V>(d_x + i * V, sum);
     }
 }
 
@@ -239,6 +281,19 @@ static pool_geometry geometry_of(const pool_attributes &a, bool channels_last)
         }                        \
     } while (0)
 
+/* launch(index, vector) with the type of an index in a plane and a pool_vector of a thread's channels. */
+template <int V> struct pool_vector {
+    enum { value = V };
+};
+template <class S, class F>
+static proa_status pool_vectors(const pool_geometry &g, const void *a, const void *b, const void *d, F launch)
+{
+    if (pixels(g.in) > INT32_MAX) return launch(int64_t(), pool_vector<1>());
+    if (g.channels_last && cuda_packs<S>(g.channels, a, b, d))
+        return launch(int32_t(), pool_vector<16 / (int)sizeof(S)>());
+    return launch(int32_t(), pool_vector<1>());
+}
+
 static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const proa_tensor *from,
                                 proa_tensor *out, proa_tensor *mask)
 {
@@ -257,10 +312,34 @@ static proa_status pool_forward(cuda_context *c, const pool_attributes &a, const
     else PROA_TRY(layout.take(&v));
     PROA_TRY(layout.place(&y));
     SWITCH_STORED(x.dtype, S, {
-        PROA_TRY(cuda_launch(c, cuda_blocks(y.numel), CUDA_BLOCK, pool_forward_kernel<S>, g, x.as<S>(),
-                             v.as<S>(), y.as<S>(), places, y.numel));
+        PROA_TRY(pool_vectors<S>(g, x.data, v.data, y.data, [&](auto index, auto vector) {
+            typedef decltype(index) P;
+            enum { V = decltype(vector)::value };
+            return cuda_launch(c, cuda_blocks(y.numel / V), CUDA_BLOCK, (pool_forward_kernel<S, P, V>), g,
+                               x.as<S>(), v.as<S>(), y.as<S>(), places, y.numel);
+        }));
         return layout.give(out, y);
     });
+}
+
+template <class S, class P, int V>
+static proa_status backward_as(cuda_context *c, const pool_geometry &g, const cuda_tensor &x,
+                               const cuda_tensor &d, const cuda_tensor &to)
+{
+    P *places = NULL;
+    if (g.type == PROA_POOLING_TYPE_MAX) {
+        places = (P *)cuda_scratch(c, (size_t)d.numel * sizeof *places);
+        if (!places) return cuda_host->error();
+    }
+    proa_status status = PROA_OK;
+    if (places && d.numel)
+        status = cuda_launch(c, cuda_blocks(d.numel / V), CUDA_BLOCK, (pool_places_kernel<S, P, V>), g,
+                             x.as<S>(), places, d.numel);
+    if (status == PROA_OK)
+        status = cuda_launch(c, cuda_blocks(to.numel / V), CUDA_BLOCK, (pool_backward_kernel<S, P, V>), g,
+                             places, d.as<S>(), to.as<S>(), to.numel);
+    if (places) cuda_scratch_free(c, places);
+    return status;
 }
 
 static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa_tensor *d_x)
@@ -268,25 +347,15 @@ static proa_status pool_backward(cuda_context *c, const pool_attributes &a, proa
     cuda_layout layout(c, pool_is_channels_last(a.in, a.format));
     pool_geometry g = geometry_of(a, layout.last);
     cuda_tensor x = cuda_look(a.in), d = cuda_look(a.out), to = cuda_look(d_x);
-    int64_t *places = NULL;
     if (to.numel == 0) return PROA_OK;
     PROA_TRY(layout.take(&x));
     PROA_TRY(layout.take(&d));
     PROA_TRY(layout.place(&to));
-    if (g.type == PROA_POOLING_TYPE_MAX) {
-        places = (int64_t *)cuda_scratch(c, (size_t)d.numel * sizeof *places);
-        if (!places) return cuda_host->error();
-    }
     SWITCH_STORED(x.dtype, S, {
-        proa_status status = PROA_OK;
-        if (places && d.numel)
-            status = cuda_launch(c, cuda_blocks(d.numel), CUDA_BLOCK, pool_places_kernel<S>, g, x.as<S>(),
-                                 places, d.numel);
-        if (status == PROA_OK)
-            status = cuda_launch(c, cuda_blocks(to.numel), CUDA_BLOCK, pool_backward_kernel<S>, g, places,
-                                 d.as<S>(), to.as<S>(), to.numel);
-        if (places) cuda_scratch_free(c, places);
-        return status == PROA_OK ? layout.give(d_x, to) : status;
+        PROA_TRY(pool_vectors<S>(g, x.data, d.data, to.data, [&](auto index, auto vector) {
+            return backward_as<S, decltype(index), decltype(vector)::value>(c, g, x, d, to);
+        }));
+        return layout.give(d_x, to);
     });
 }
 
