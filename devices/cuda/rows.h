@@ -26,11 +26,45 @@ template <> struct cuda_exp<cuda_f16> : cuda_exp_short {
 template <> struct cuda_exp<cuda_bf16> : cuda_exp_short {
 };
 
+/* cuda_put as one store where that is of 16 bytes: the compiler may split the store of a struct. */
+template <int V, class A, class X> CUDA_FN void cuda_put_whole(X *p, const A *from)
+{
+#if !defined(CUDA_EMULATED)
+    if constexpr (V * sizeof(X) == 16) {
+        cuda_pack<X, V> out;
+        uint32_t w[4];
+        for (int k = 0; k < V; k++) out.at[k] = cuda_cast<X>(from[k]);
+        memcpy(w, &out, sizeof w);
+        asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w[0]), "r"(w[1]), "r"(w[2]),
+                     "r"(w[3])
+                     : "memory");
+        return;
+    }
+#endif
+    cuda_put<V>(p, from);
+}
+
 /* A group of G threads with K vectors of V elements each; blocks have THREADS. */
 template <int THREADS_A_ROW, int WIDTH, int COUNT> struct cuda_group {
     enum { G = THREADS_A_ROW, V = WIDTH, K = COUNT, THREADS = G < CUDA_BLOCK ? (int)CUDA_BLOCK : G };
     static unsigned blocks(int64_t rows) { return cuda_blocks(rows, THREADS / G); }
-    template <class Op, class T> static CUDA_MEMBER T reduce(T v) { return cuda_group_reduce<G, Op>(v); }
+    /* cuda_group_reduce with loops of known lengths */
+    template <class Op, class T> static CUDA_MEMBER T reduce(T v)
+    {
+#pragma unroll
+        for (int by = 16; by > 0; by /= 2) v = Op::join(v, cuda_shuffle_xor(v, by));
+        if constexpr (G > 32) {
+            __shared__ char memory[G / 32 * sizeof(T)] __attribute__((aligned(16)));
+            T *part = (T *)(void *)memory;
+            __syncthreads(); /* a thread may still read the result of the previous call */
+            if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+            __syncthreads();
+            v = part[0];
+#pragma unroll
+            for (int w = 1; w < G / 32; w++) v = Op::join(v, part[w]);
+        }
+        return v;
+    }
     static CUDA_MEMBER int thread() { return (int)threadIdx.x % G; }
 };
 /* for (CUDA_GROUPS(T, row, rows)): the rows of this thread's group. */
@@ -93,7 +127,7 @@ template <class A, class T> struct cuda_held {
     {
 #pragma unroll
         for (int k = 0; k < T::K; k++)
-            if (index(k) < n) cuda_put<T::V>(row + index(k), v[k]);
+            if (index(k) < n) cuda_put_whole<T::V>(row + index(k), v[k]);
     }
     /* use(v) for every element */
     template <class F> CUDA_MEMBER void each(F use)
@@ -132,7 +166,7 @@ CUDA_FN void cuda_row(const X *from, X *to, int64_t n, bool backward, F use)
             A v[V];
             for (int e = 0; e < V; e++) v[e] = cuda_cast<A>(in[k].at[e]);
             use(cuda_width<V>(), v, i);
-            if (STORE) cuda_put<V>(to + i, v);
+            if (STORE) cuda_put_whole<V>(to + i, v);
         }
     }
     for (int64_t e = T::thread(); e < edges; e += G) {

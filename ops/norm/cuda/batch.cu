@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, 4)
                 A v[V];
                 for (int k = 0; k < V; k++)
                     v[k] = (cuda_cast<A>(in[u].at[k]) - of[k % N].mean) * of[k % N].scale + of[k % N].shift;
-                cuda_put<V>(out + at, v);
+                cuda_put_whole<V>(out + at, v);
             });
     }
 }
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, 3)
                     A g = cuda_cast<A>(slope[u].at[k]), x0 = cuda_cast<A>(in[u].at[k]) - t.mean;
                     v[k] = t.scale * (g - t.shift - x0 * t.slope);
                 }
-                cuda_put<V>(dx + at, v);
+                cuda_put_whole<V>(dx + at, v);
             });
     }
 }

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(T::THREADS)
                 v[k] = (v[k] - m) * r * weight[w] + bias[w];
                 w += n.by_element;
             }
-            cuda_put<V>(out + at, v);
+            cuda_put_whole<V>(out + at, v);
         }
         if (T::thread()) continue;
         mean[row] = m;
@@ -114,7 +114,7 @@ __global__ void norm_grad_rows_kernel(norm_shape n, const X *x, const X *d, norm
             cuda_take<V>(d + at, g);
             for (int k = 0; k < V; k++, w += n.by_element)
                 v[k] = r * (g[k] * weight[w] - mean_g - (v[k] - mean) * r * mean_gx);
-            cuda_put<V>(dx + at, v);
+            cuda_put_whole<V>(dx + at, v);
         }
     }
 }

@@ -3,6 +3,7 @@
 #ifndef PROA_OPS_NORM_CUDA_SHARE_H
 #define PROA_OPS_NORM_CUDA_SHARE_H
 
+#include "devices/cuda/rows.h"
 #include "ops/norm/cuda/norm.h"
 
 /* A thread loads SHARE_FLIGHT vectors before it uses one: four blocks on a multiprocessor have 64 KiB in

@@ -3,6 +3,7 @@
  * order. Where channels are last, a thread has 16 bytes of them. No atomics; sums are in window order, in
  * float or double. */
 #include "devices/cuda/layout.h"
+#include "devices/cuda/rows.h"
 
 #define POOL_FN CUDA_FN __attribute__((unused))
 #define POOL_DIV(n, by) cuda_div((n), (by))
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
                 if (mask) mask[i * V + k] = (int32_t)best[k];
             }
         }
-        cuda_put<V>(out + i * V, value);
+        cuda_put_whole<V>(out + i * V, value);
     }
 }
 
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
 template <int V, class P> CUDA_FN void pool_put_places(P *to, const P *from)
 {
     enum { EACH = V * sizeof(P) <= 16 ? V : 16 / (int)sizeof(P) };
-    for (int k = 0; k < V; k += EACH) cuda_put<EACH>(to + k, from + k);
+    for (int k = 0; k < V; k += EACH) cuda_put_whole<EACH>(to + k, from + k);
 }
 template <int V, class P> CUDA_FN void pool_take_places(const P *from, P *to)
 {
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK, V == 1 ? 4 : 3)
                         if (!places) sum[k] += v[k] / area;
                         else if (best[k] == me) sum[k] += v[k];
                 }
-        cuda_put<V>(d_x + i * V, sum);
+        cuda_put_whole<V>(d_x + i * V, sum);
     }
 }
 
