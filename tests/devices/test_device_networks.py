@@ -226,6 +226,60 @@ def test_attention_of_halves(size, value_size, length, causal, p, dtype, rtol):
          **attrs)
 
 
+@pytest.fixture
+def tf32():
+    _core.set_flag("allow_tf32", "1")
+    yield
+    _core.set_flag("allow_tf32", "0")
+
+
+def attention_against_cpu(given, rtol, **attrs):
+    """Outputs of float32 attention within rtol of the CPU's, relative to each one's largest element, and gradients, which take
+    two rounded products one after the other, within 2 rtol."""
+    def close(got, want, rtol):
+        for g, w in zip(got, want):
+            if w is not None and w.dtype == np.float32:
+                finite = np.isfinite(w)  # the lse of a query that sees nothing is infinite
+                assert (g[~finite] == w[~finite]).all() and np.abs(g - w)[finite].max() <= rtol * np.abs(w[finite]).max()
+    got, want = both("scaled_dot_product_attention", given, **attrs)
+    close(got, want, rtol)
+    out, lse, *seed = want
+    more = {"seed_offset": seed[0]} if attrs.get("dropout_p") else {}
+    close(*both("scaled_dot_product_attention_grad",
+                {**given, "out": out, "softmax_lse": lse, "d_out": normal(*out.shape), **more}, **attrs), 2 * rtol)
+
+
+@pytest.mark.parametrize("size,queries,keys,heads,p,mask", [(64, 260, 260, (2, 2), 0, None), (64, 129, 70, (2, 1), 0, (1, 2, 129, 70)),
+                                                            (32, 100, 65, (3, 1), 0, None), (80, 65, 130, (2, 1), 0.3, (2, 1, 1, 130)),
+                                                            (128, 150, 33, (2, 2), 0, (150, 33)), (96, 70, 50, (1, 1), 0, None),
+                                                            (128, 70, 110, (2, 1), 0, None), (38, 64, 128, (1, 1), 0.3, None),
+                                                            (128, 70, 50, (2, 1), 0.3, None), (96, 130, 180, (1, 1), 0.3, None)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_in_tf32(tf32, size, queries, keys, heads, p, mask, causal):
+    q, k, v = normal(2, queries, heads[0], size), normal(2, keys, heads[1], size), normal(2, keys, heads[1], size)
+    given = {"query": q, "key": k, "value": v}
+    if mask:
+        given["attn_mask"] = np.where(RNG.rand(*mask) < 0.3, -np.inf, normal(*mask)).astype(np.float32)
+    attention_against_cpu(given, 1e-3, is_causal=causal, dropout_p=p)
+
+
+@pytest.mark.parametrize("size", [32, 64, 96, 128])
+def test_attention_is_not_rounded_to_tf32_unless_that_is_allowed(size):
+    """1 + 2^-20 is 1 in TF32, which has 10 bits of mantissa; with one key the output is its value."""
+    q, v = normal(1, 3, 1, size), np.full((1, 1, 1, size), 1 + 2.0 ** -20, np.float32)
+    given = {"query": q, "key": normal(1, 1, 1, size), "value": v}
+    (out, lse, _), _ = both("scaled_dot_product_attention", given)
+    assert (out == v).all()
+    (_, _, d_value), _ = both("scaled_dot_product_attention_grad", {**given, "out": out, "softmax_lse": lse, "d_out": np.repeat(v, 3, 1)})
+    assert (d_value == 3 * v).all()
+
+
+def test_attention_is_rounded_to_tf32_where_that_is_allowed(tf32):
+    v = np.full((1, 1, 1, 64), 1 + 2.0 ** -20, np.float32)
+    (out, _, _), _ = both("scaled_dot_product_attention", {"query": normal(1, 3, 1, 64), "key": normal(1, 1, 1, 64), "value": v})
+    assert (out == 1).all()
+
+
 @pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="the GPU is what it is")
 def test_attention_of_halves_without_tensor_cores():
     script = (f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}, {os.path.dirname(__file__)!r}]; import test_device_networks as t; "

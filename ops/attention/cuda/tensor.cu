@@ -3,12 +3,13 @@
  * never stored. */
 #include "ops/attention/cuda/tensor.h"
 
-/* Tiles of the kernel: W warps of 16 M queries, BK keys; the queries are kept in registers, and begin in
- * the memory of the second stage. */
+/* Tiles of the kernel: W warps of 16 M queries, BK keys. The queries are kept in registers; they come by way
+ * of the second stage, or of memory of their own if that is too small. */
 template <class X, int DIM, int KEYS, int TIMES, int W> struct forward_tiles {
     enum { D = DIM, BK = KEYS, M = TIMES, THREADS = 32 * W, BQ = 16 * M * W };
-    enum { STEP = tensor_step<X, D>::value, STAGE = 2 * BK * STEP, BYTES = 2 * STAGE * (int)sizeof(X) };
-    static_assert(BQ <= 2 * BK, "the queries are larger than a stage");
+    enum { STEP = tensor_step<X, D>::value, STAGE = 2 * BK * STEP, OWN = BQ > 2 * BK };
+    enum { QUERIES = (OWN ? 2 : 1) * STAGE, BYTES = (2 * STAGE + OWN * BQ * STEP) * (int)sizeof(X) };
+    static_assert(BYTES <= 99 << 10, "more shared memory than some GPUs have");
 };
 
 /* Statistics of the softmax of 16 M rows, of which a lane has 2 M: maximum of the scores and sum of the
@@ -64,19 +65,18 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     auto k = tensor_rows_of<X>(w.k, w.k_row(b, kvh, 0), w.kv_heads, w.size, quick);
     auto v = tensor_rows_of<X>(w.v, w.k_row(b, kvh, 0), w.kv_heads, w.value_size, quick);
     auto fetch = [&](int64_t k0, int stage) {
-        tensor_fetch<BK, D, THREADS>(memory + stage * T::STAGE, k, k0, end);
-        tensor_fetch<BK, D, THREADS>(memory + stage * T::STAGE + T::STAGE / 2, v, k0, end);
+        tensor_fetch_two<BK, D, THREADS>(memory + stage * T::STAGE, k, v, k0, end);
         async_close();
     };
     tensor_fetch<T::BQ, D, THREADS>(
-        memory + T::STAGE, tensor_rows_of<X>(w.q, w.q_row(b, h, 0), w.heads, w.size, quick), q0, last);
+        memory + T::QUERIES, tensor_rows_of<X>(w.q, w.q_row(b, h, 0), w.heads, w.size, quick), q0, last);
     async_close();
     fetch(0, 0);
     async_wait<1>();
-    tensor_round<T::BQ, D, THREADS>(memory + T::STAGE, quick);
+    tensor_round<T::BQ, D, THREADS>(memory + T::QUERIES, quick);
     __syncthreads();
     int first = (int)threadIdx.x / 32 * WARP;
-    tensor_kept<X, D, M> q(memory + T::STAGE + first * T::STEP);
+    tensor_kept<X, D, M> q(memory + T::QUERIES + first * T::STEP);
     tensor_scores<false> at = {b, h, q0 + first, 0};
     int64_t mine = w.visible(at.i0 + WARP < last ? at.i0 + WARP - 1 : last - 1);
     mma_c out[M][D / 8] = {};
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     for (at.j0 = 0; at.j0 < end; at.j0 += BK, stage ^= 1) {
         const X *tile = memory + stage * T::STAGE;
         async_wait<0>();
-        tensor_round<2 * BK, D, THREADS>(memory + stage * T::STAGE, quick);
+        tensor_round_two<BK, D, THREADS>(memory + stage * T::STAGE, quick);
         __syncthreads();
         if (at.j0 + BK < end) fetch(at.j0 + BK, stage ^ 1);
         if (at.j0 >= mine) continue;
@@ -133,16 +133,24 @@ static proa_status forward(cuda_context *c, const attention_problem &w, const pr
                               tensor_quick(w, to, NULL, NULL, NULL));
 }
 
-/* Chooses the tiles by the larger of the two head sizes. */
+/* Chooses the tiles by the larger of the two head sizes; floats are twice as large. */
 template <class X, bool PLAIN>
 static proa_status by_size(cuda_context *c, const attention_problem &w, const proa_tensor *out,
                            const proa_tensor *lse)
 {
+    enum { WIDE = sizeof(X) == 4, SOME = WIDE ? 32 : 64, M = PLAIN ? 2 : 1, W = PLAIN && !WIDE ? 8 : 4 };
     int64_t size = w.size > w.value_size ? w.size : w.value_size;
-    if (size <= 32) return forward<X, forward_tiles<X, 32, 64, PLAIN ? 2 : 1, 4>, PLAIN>(c, w, out, lse);
-    if (size <= 64) return forward<X, forward_tiles<X, 64, 64, PLAIN ? 2 : 1, 4>, PLAIN>(c, w, out, lse);
-    if (size <= 96) return forward<X, forward_tiles<X, 96, 64, 1, PLAIN ? 8 : 4>, PLAIN>(c, w, out, lse);
-    return forward<X, forward_tiles<X, 128, PLAIN ? 64 : 32, 1, PLAIN ? 8 : 4>, PLAIN>(c, w, out, lse);
+    if (size <= 32) return forward<X, forward_tiles<X, 32, 64, M, 4>, PLAIN>(c, w, out, lse);
+    if (size <= 64) return forward<X, forward_tiles<X, 64, SOME, M, 4>, PLAIN>(c, w, out, lse);
+    if (size <= 96) return forward<X, forward_tiles<X, 96, SOME, 1, W>, PLAIN>(c, w, out, lse);
+    return forward<X, forward_tiles<X, 128, PLAIN ? SOME : 32, 1, W>, PLAIN>(c, w, out, lse);
+}
+
+template <class X>
+static proa_status by_kind(cuda_context *c, const attention_problem &w, const proa_tensor *out,
+                           const proa_tensor *lse)
+{
+    return w.mask || w.drop ? by_size<X, false>(c, w, out, lse) : by_size<X, true>(c, w, out, lse);
 }
 
 proa_status attention_tensor(cuda_context *c, const attention_problem &of, const proa_tensor *out,
@@ -151,11 +159,10 @@ proa_status attention_tensor(cuda_context *c, const attention_problem &of, const
     attention_problem w = of;
     void *kept;
     proa_status status = attention_make_kept(c, &w, &kept);
-    bool plain = !w.mask && !w.drop, half = w.dtype == PROA_F16;
-    if (status == PROA_OK && plain)
-        status = half ? by_size<cuda_f16, true>(c, w, out, lse) : by_size<cuda_bf16, true>(c, w, out, lse);
-    else if (status == PROA_OK)
-        status = half ? by_size<cuda_f16, false>(c, w, out, lse) : by_size<cuda_bf16, false>(c, w, out, lse);
+    if (status == PROA_OK)
+        status = w.dtype == PROA_F32   ? by_kind<float>(c, w, out, lse)
+                 : w.dtype == PROA_F16 ? by_kind<cuda_f16>(c, w, out, lse)
+                                       : by_kind<cuda_bf16>(c, w, out, lse);
     if (kept) cuda_scratch_free(c, kept);
     return status;
 }

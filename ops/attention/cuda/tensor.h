@@ -65,7 +65,7 @@ CUDA_FN void tensor_fetch(X *tile, const tensor_rows<X> &of, int64_t first, int6
     }
 }
 
-/* Rounds to TF32 what this thread fetched into a tile. */
+/* Rounds to TF32 what this thread fetched into a tile; halves are left alone. */
 template <int R, int D, int THREADS, class X> CUDA_FN void tensor_round(X *, bool) {}
 template <int R, int D, int THREADS> CUDA_FN void tensor_round(float *tile, bool quick)
 {
@@ -84,6 +84,20 @@ template <int R, int D, int THREADS> CUDA_FN void tensor_round(float *tile, bool
         float *p = tile + i / D * STEP + i % D;
         *p = cuda_bits_f32(mma_tf32(*p));
     }
+}
+
+/* Two tiles of R rows, one behind the other: rows first … of either tensor. */
+template <int R, int D, int THREADS, class X>
+CUDA_FN void tensor_fetch_two(X *tiles, const tensor_rows<X> &a, const tensor_rows<X> &b, int64_t first,
+                              int64_t end)
+{
+    tensor_fetch<R, D, THREADS>(tiles, a, first, end);
+    tensor_fetch<R, D, THREADS>(tiles + R * tensor_step<X, D>::value, b, first, end);
+}
+template <int R, int D, int THREADS, class X> CUDA_FN void tensor_round_two(X *tiles, bool quick)
+{
+    tensor_round<R, D, THREADS>(tiles, quick);
+    tensor_round<R, D, THREADS>(tiles + R * tensor_step<X, D>::value, quick);
 }
 
 /* 16 M rows of a tile of D columns as operands: kept in registers, or read again each time. */
@@ -295,11 +309,12 @@ CUDA_FN void tensor_drop(const attention_problem &w, const tensor_scores<false> 
         for (int half = 0; half < 2; half++) {
             int64_t i = at.i0 + m * 16 + tensor_row(2 * half);
             const uint32_t *row = w.kept + w.lse_at(at.b, at.h, i) * w.words + at.j0 / 32;
+            int shift = tensor_column(0) + (N < 4 ? (int)(at.j0 % 32) : 0);
 #pragma unroll
-            for (int q = 0; q < N / 4; q++) {
-                uint32_t bits = i < w.queries && at.j0 + 32 * q < w.keys ? row[q] >> tensor_column(0) : 0;
+            for (int q = 0; q < (N + 3) / 4; q++) {
+                uint32_t bits = i < w.queries && at.j0 + 32 * q < w.keys ? row[q] >> shift : 0;
 #pragma unroll
-                for (int k = 0; k < 8; k++)
+                for (int k = 0; k < (N < 4 ? 2 * N : 8); k++)
                     if (!(bits >> (k / 2 * 8 + k % 2) & 1)) drop(m, 4 * q + k / 2, 2 * half + k % 2);
             }
         }
@@ -359,7 +374,8 @@ enum { TENSOR_MAX = 128 };
 static inline bool tensor_fits(const cuda_context *c, const attention_problem &w)
 {
     int64_t size = w.size > w.value_size ? w.size : w.value_size;
-    return CUDA_HALVES >> w.dtype & 1 && size <= TENSOR_MAX && w.heads * size < 1 << 20 && mma_can(c);
+    bool type = CUDA_HALVES >> w.dtype & 1 || (w.dtype == PROA_F32 && cuda_flag("allow_tf32"));
+    return type && size <= TENSOR_MAX && w.heads * size < 1 << 20 && mma_can(c);
 }
 
 /* Makes w->kept in scratch memory, which the caller frees. Without dropout, or if that would take more than

@@ -83,11 +83,10 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     int64_t before = w.causal ? k0 + w.queries - w.keys : 0; /* queries that see none of the keys: not all */
     int64_t q_first = before < 0 ? 0 : before / BQ * BQ;
     auto fetch = [&](int64_t h, int64_t q0, int stage) {
-        X *to = memory + stage * T::STAGE;
         int64_t row = w.q_row(b, h, 0);
-        tensor_fetch<BQ, D, THREADS>(to, tensor_rows_of<X>(w.q, row, w.heads, w.size, quick), q0, w.queries);
-        tensor_fetch<BQ, D, THREADS>(
-            to + T::STAGE / 2, tensor_rows_of<X>(d_out, row, w.heads, w.value_size, quick), q0, w.queries);
+        tensor_fetch_two<BQ, D, THREADS>(
+            memory + stage * T::STAGE, tensor_rows_of<X>(w.q, row, w.heads, w.size, quick),
+            tensor_rows_of<X>(d_out, row, w.heads, w.value_size, quick), q0, w.queries);
         int64_t i = q0 + threadIdx.x;
         if (threadIdx.x < BQ)
             async_copy<8>(of + stage * BQ + threadIdx.x, queries + w.lse_at(b, h, i), i < w.queries);
@@ -95,13 +94,12 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     };
     auto k_rows = tensor_rows_of<X>(w.k, w.k_row(b, kvh, 0), w.kv_heads, w.size, quick);
     auto v_rows = tensor_rows_of<X>(w.v, w.k_row(b, kvh, 0), w.kv_heads, w.value_size, quick);
-    tensor_fetch<T::ROWS, D, THREADS>(stay, k_rows, k0, end);
-    tensor_fetch<T::ROWS, D, THREADS>(stay + T::STAY / 2, v_rows, k0, end);
+    tensor_fetch_two<T::ROWS, D, THREADS>(stay, k_rows, v_rows, k0, end);
     async_close();
     int64_t h = kvh * w.group, last_h = h + w.group - 1, q0 = q_first;
     fetch(h, q0, 0);
     async_wait<1>();
-    tensor_round<2 * T::ROWS, D, THREADS>(stay, quick);
+    tensor_round_two<T::ROWS, D, THREADS>(stay, quick);
     __syncthreads();
     int first = (int)threadIdx.x / 32 * WARP;
     typename T::side k(stay + first * T::STEP), v(stay + T::STAY / 2 + first * T::STEP);
@@ -110,7 +108,7 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
         X *q = memory + stage * T::STAGE, *d = q + T::STAGE / 2;
         tensor_scores<true> at = {b, h, q0, k0 + first};
         async_wait<0>();
-        tensor_round<2 * BQ, D, THREADS>(q, quick);
+        tensor_round_two<BQ, D, THREADS>(q, quick);
         __syncthreads();
         q0 += BQ;
         if (q0 >= w.queries) q0 = q_first, h++;
@@ -149,19 +147,15 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     auto v_rows = tensor_rows_of<X>(w.v, w.k_row(b, kvh, 0), w.kv_heads, w.value_size, quick);
     auto q_rows = tensor_rows_of<X>(w.q, w.q_row(b, h, 0), w.heads, w.size, quick);
     auto fetch = [&](int64_t k0, int stage) {
-        X *to = memory + stage * T::STAGE;
-        tensor_fetch<BK, D, THREADS>(to, k_rows, k0, end);
-        tensor_fetch<BK, D, THREADS>(to + T::STAGE / 2, v_rows, k0, end);
+        tensor_fetch_two<BK, D, THREADS>(memory + stage * T::STAGE, k_rows, v_rows, k0, end);
         async_close();
     };
-    tensor_fetch<T::ROWS, D, THREADS>(stay, q_rows, q0, last);
-    tensor_fetch<T::ROWS, D, THREADS>(
-        stay + T::STAY / 2, tensor_rows_of<X>(d_out, w.q_row(b, h, 0), w.heads, w.value_size, quick), q0,
-        last);
+    tensor_fetch_two<T::ROWS, D, THREADS>(
+        stay, q_rows, tensor_rows_of<X>(d_out, w.q_row(b, h, 0), w.heads, w.value_size, quick), q0, last);
     async_close();
     fetch(0, 0);
     async_wait<1>();
-    tensor_round<2 * T::ROWS, D, THREADS>(stay, quick);
+    tensor_round_two<T::ROWS, D, THREADS>(stay, quick);
     __syncthreads();
     int first = (int)threadIdx.x / 32 * WARP;
     typename T::side q(stay + first * T::STEP), d(stay + T::STAY / 2 + first * T::STEP);
@@ -180,7 +174,7 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     for (at.j0 = 0; at.j0 < end; at.j0 += BK, stage ^= 1) {
         X *k = memory + stage * T::STAGE, *v = k + T::STAGE / 2;
         async_wait<0>();
-        tensor_round<2 * BK, D, THREADS>(k, quick);
+        tensor_round_two<BK, D, THREADS>(k, quick);
         __syncthreads();
         if (at.j0 + BK < end) fetch(at.j0 + BK, stage ^ 1);
         if (at.j0 >= seen) continue;
@@ -197,10 +191,12 @@ __global__ void __launch_bounds__(T::THREADS, 256 / T::THREADS)
     tensor_store<D>(dq, q_rows, at.i0, last, [&](int, int) { return (float)w.scale; });
 }
 
-template <class X, class KEYS, class QUERIES, bool PLAIN>
+template <class X, class CHOICE, bool PLAIN>
 static proa_status backward(cuda_context *c, const attention_problem &w,
                             const proa_scaled_dot_product_attention_grad_args *a, const tensor_query *queries)
 {
+    typedef typename CHOICE::keys KEYS;
+    typedef typename CHOICE::queries QUERIES;
     int64_t tiles;
     unsigned blocks;
     char *d_out = cuda_look(a->d_out).data;
@@ -217,24 +213,41 @@ static proa_status backward(cuda_context *c, const attention_problem &w,
                               tiles, quick);
 }
 
-/* Chooses the tiles by the larger of the two head sizes. */
+/* Tiles of either kernel for heads of up to D elements. */
+template <class X, int D, bool PLAIN> struct grad_choice {
+    typedef grad_tiles<X, D, 32, 1, 4, false> keys;
+    typedef grad_tiles<X, D, 32, 1, 4, true> queries;
+};
+template <class X, bool PLAIN> struct grad_choice<X, 32, PLAIN> {
+    typedef grad_tiles<X, 32, PLAIN ? 64 : 32, 1, 8, true> keys;
+    typedef grad_tiles<X, 32, 32, PLAIN ? 2 : 1, 4, true> queries;
+};
+template <class X, bool PLAIN> struct grad_choice<X, 64, PLAIN> {
+    typedef grad_tiles<X, 64, PLAIN ? 64 : 32, 1, 8, true> keys;
+    typedef grad_tiles<X, 64, 32, PLAIN ? 2 : 1, 4, true> queries;
+};
+template <bool PLAIN> struct grad_choice<float, 64, PLAIN> {
+    typedef grad_tiles<float, 64, 32, 1, 4, PLAIN> keys;
+    typedef grad_tiles<float, 64, 32, 1, 4, true> queries;
+};
+template <bool PLAIN> struct grad_choice<float, 96, PLAIN> {
+    typedef grad_tiles<float, 96, 16, 1, 4, false> keys;
+    typedef grad_tiles<float, 96, 16, 1, 4, false> queries;
+};
+template <bool PLAIN> struct grad_choice<float, 128, PLAIN> {
+    typedef grad_tiles<float, 128, 16, 1, 3, false> keys;
+    typedef grad_tiles<float, 128, 16, 1, 3, false> queries;
+};
+
 template <class X, bool PLAIN>
 static proa_status by_size(cuda_context *c, const attention_problem &w,
                            const proa_scaled_dot_product_attention_grad_args *a, const tensor_query *of)
 {
     int64_t size = w.size > w.value_size ? w.size : w.value_size;
-    enum { TIMES = PLAIN ? 2 : 1, LOOP = PLAIN ? 64 : 32 };
-    if (size <= 32)
-        return backward<X, grad_tiles<X, 32, LOOP, 1, 8, true>, grad_tiles<X, 32, 32, TIMES, 4, true>, PLAIN>(
-            c, w, a, of);
-    if (size <= 64)
-        return backward<X, grad_tiles<X, 64, LOOP, 1, 8, true>, grad_tiles<X, 64, 32, TIMES, 4, true>, PLAIN>(
-            c, w, a, of);
-    if (size <= 96)
-        return backward<X, grad_tiles<X, 96, 32, 1, 4, false>, grad_tiles<X, 96, 32, 1, 4, true>, PLAIN>(
-            c, w, a, of);
-    return backward<X, grad_tiles<X, 128, 32, 1, 4, false>, grad_tiles<X, 128, 32, 1, 4, true>, PLAIN>(c, w,
-                                                                                                       a, of);
+    if (size <= 32) return backward<X, grad_choice<X, 32, PLAIN>, PLAIN>(c, w, a, of);
+    if (size <= 64) return backward<X, grad_choice<X, 64, PLAIN>, PLAIN>(c, w, a, of);
+    if (size <= 96) return backward<X, grad_choice<X, 96, PLAIN>, PLAIN>(c, w, a, of);
+    return backward<X, grad_choice<X, 128, PLAIN>, PLAIN>(c, w, a, of);
 }
 
 template <class X>
@@ -261,7 +274,9 @@ proa_status attention_tensor_grad(cuda_context *c, const attention_problem &of,
     void *kept;
     proa_status status = attention_make_kept(c, &w, &kept);
     if (status == PROA_OK)
-        status = w.dtype == PROA_F16 ? by_type<cuda_f16>(c, w, a) : by_type<cuda_bf16>(c, w, a);
+        status = w.dtype == PROA_F32   ? by_type<float>(c, w, a)
+                 : w.dtype == PROA_F16 ? by_type<cuda_f16>(c, w, a)
+                                       : by_type<cuda_bf16>(c, w, a);
     if (kept) cuda_scratch_free(c, kept);
     return status;
 }
