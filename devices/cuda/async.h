@@ -1,11 +1,11 @@
 /* Copies of 8 or 16 bytes from global to shared memory past the registers (PTX's cp.async, compute capability
  * 8.0 and later). A thread closes a group of them, and waits until at most N of its groups are under way;
  * other threads see what has come behind a barrier. The emulator copies as late as the wait. May use
- * kernel.h. */
+ * device.h. */
 #ifndef PROA_CUDA_ASYNC_H
 #define PROA_CUDA_ASYNC_H
 
-#include "devices/cuda/kernel.h"
+#include "devices/cuda/device.h"
 
 #if defined(CUDA_EMULATED)
 

@@ -35,18 +35,26 @@ START_TEST(missing_barriers_show_in_some_launches)
 }
 END_TEST
 
+START_TEST(missing_waits_for_copies_show)
+{
+    ck_assert_int_eq(wrong_copies(WRONG_BARRIER), 0);
+    ck_assert_int_eq(wrong_copies(WRONG_NONE), 32);
+}
+END_TEST
+
 START_TEST(lanes_that_are_gone_give_nonsense) { ck_assert(isnan(wrong_gone_lane())); }
 END_TEST
 
 static void undefined(int i)
 {
-    static void (*const calls[])(void) = {wrong_shuffles, wrong_barriers, wrong_alignment, wrong_grid};
+    static void (*const calls[])(void) = {wrong_shuffles, wrong_barriers, wrong_alignment, wrong_grid,
+                                          wrong_shared};
     calls[i]();
 }
 
 START_TEST(what_is_undefined_ends_the_program)
 {
-    for (int i = 0; i < 4; i++) ck_assert_msg(ends(undefined, i), "call %d", i);
+    for (int i = 0; i < 5; i++) ck_assert_msg(ends(undefined, i), "call %d", i);
 }
 END_TEST
 
@@ -60,5 +68,6 @@ START_TEST(what_cannot_be_recorded_ends_the_program)
 }
 END_TEST
 
-SUITE("cuda emulator", missing_barriers_show_in_some_launches, lanes_that_are_gone_give_nonsense,
-      what_is_undefined_ends_the_program, what_cannot_be_recorded_ends_the_program)
+SUITE("cuda emulator", missing_barriers_show_in_some_launches, missing_waits_for_copies_show,
+      lanes_that_are_gone_give_nonsense, what_is_undefined_ends_the_program,
+      what_cannot_be_recorded_ends_the_program)

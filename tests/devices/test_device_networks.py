@@ -240,7 +240,7 @@ def attention_against_cpu(given, rtol, **attrs):
         for g, w in zip(got, want):
             if w is not None and w.dtype == np.float32:
                 finite = np.isfinite(w)  # the lse of a query that sees nothing is infinite
-                assert (g[~finite] == w[~finite]).all() and np.abs(g - w)[finite].max() <= rtol * np.abs(w[finite]).max()
+                assert (g[~finite] == w[~finite]).all() and np.abs(g[finite] - w[finite]).max() <= rtol * np.abs(w[finite]).max()
     got, want = both("scaled_dot_product_attention", given, **attrs)
     close(got, want, rtol)
     out, lse, *seed = want
@@ -275,9 +275,9 @@ def test_attention_is_not_rounded_to_tf32_unless_that_is_allowed(size):
 
 
 def test_attention_is_rounded_to_tf32_where_that_is_allowed(tf32):
-    v = np.full((1, 1, 1, 64), 1 + 2.0 ** -20, np.float32)
+    v = np.full((1, 1, 1, 64), 1 + 2.0 ** -12, np.float32)
     (out, _, _), _ = both("scaled_dot_product_attention", {"query": normal(1, 3, 1, 64), "key": normal(1, 1, 1, 64), "value": v})
-    assert (out == 1).all()
+    assert np.abs(out - 1).max() < 2.0 ** -14
 
 
 @pytest.mark.skipif(bool(os.environ.get("PROA_GPU")), reason="the GPU is what it is")

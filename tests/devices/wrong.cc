@@ -1,6 +1,7 @@
 /* See wrong.h. Compiled as kernels are for the emulator. */
 #include "wrong.h"
 
+#include "devices/cuda/async.h"
 #include "devices/cuda/device.h"
 #include "devices/cuda/driver.h"
 
@@ -56,6 +57,26 @@ int wrong_reuse(wrong_wait wait)
     return wrong;
 }
 
+int wrong_copies(wrong_wait wait)
+{
+    int wrong = 0;
+    for (int i = 0; i < LAUNCHES; i++) {
+        typedef cuda_pack<int, 4> pack;
+        pack from[THREADS], out[THREADS];
+        for (int t = 0; t < THREADS; t++) from[t] = {{i, t, i, t}};
+        launch(1, THREADS, [&]() {
+            __shared__ pack at[THREADS];
+            async_copy<16>(at + threadIdx.x, from + threadIdx.x, true);
+            async_close();
+            if (wait == WRONG_BARRIER) async_wait<0>();
+            out[threadIdx.x] = at[threadIdx.x];
+            async_wait<0>();
+        });
+        wrong += memcmp(from, out, sizeof out) != 0;
+    }
+    return wrong;
+}
+
 float wrong_gone_lane()
 {
     float got = 0;
@@ -100,6 +121,12 @@ void wrong_alignment()
         cuda_pack<float, 4> some = *(const cuda_pack<float, 4> *)(const void *)at;
         memcpy(out, &some, sizeof out);
     });
+}
+
+void wrong_shared()
+{
+    emulate_launch(
+        1, 1, [](void *) { emulate_shared()[64] = 0; }, nullptr, 64);
 }
 
 void wrong_grid()
