@@ -44,9 +44,19 @@ template <int V, class A, class X> CUDA_FN void cuda_put_whole(X *p, const A *fr
     cuda_put<V>(p, from);
 }
 
-/* A group of G threads with K vectors of V elements each; blocks have THREADS. */
+/* A group of G threads with K vectors of V elements each; blocks have THREADS. RESIDENT of them fit a
+ * multiprocessor at a time where a group holds a row in float32. */
 template <int THREADS_A_ROW, int WIDTH, int COUNT> struct cuda_group {
-    enum { G = THREADS_A_ROW, V = WIDTH, K = COUNT, THREADS = G < CUDA_BLOCK ? (int)CUDA_BLOCK : G };
+    enum {
+        G = THREADS_A_ROW,
+        V = WIDTH,
+        K = COUNT,
+        THREADS = G < CUDA_BLOCK ? (int)CUDA_BLOCK : G,
+        RESIDENT = G > CUDA_BLOCK ? 1
+                   : K *V <= 16   ? 4
+                   : V > 1        ? 3
+                                  : 2
+    };
     static unsigned blocks(int64_t rows) { return cuda_blocks(rows, THREADS / G); }
     /* cuda_group_reduce with loops of known lengths */
     template <class Op, class T> static CUDA_MEMBER T reduce(T v)
@@ -96,6 +106,7 @@ static proa_status cuda_hold(int64_t n, bool packs, bool alike, Held held, Visit
     if (!packs && n <= 32 * 4) return held(cuda_group<32, 1, 4>());
     if (!packs && n <= 32 * E) return held(cuda_group<32, 1, E>());
     if (packs && n <= 32 * 8) return held(cuda_group<32, V, 8 / V>());
+    if (packs && n <= 32 * 16) return held(cuda_group<32, V, 16 / V>());
     if (packs && n <= 32 * E) return held(cuda_group<32, V, E / V>());
     if (packs && n <= 256 * E) return held(cuda_group<256, V, E / V>());
     if constexpr (MOST > 256)

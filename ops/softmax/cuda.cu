@@ -30,7 +30,8 @@ template <class A, int V> CUDA_FN void softmax_add(softmax_state<A> *s, const A 
 }
 
 template <class X, class A, class T, bool LOG>
-__global__ void __launch_bounds__(T::THREADS) softmax_held_kernel(const X *x, X *y, int64_t rows, int64_t n)
+__global__ void __launch_bounds__(T::THREADS, sizeof(A) == 8 ? 1 : T::RESIDENT)
+    softmax_held_kernel(const X *x, X *y, int64_t rows, int64_t n)
 {
     for (CUDA_GROUPS(T, row, rows)) {
         cuda_held<A, T> held;
@@ -83,7 +84,7 @@ template <class X, bool LOG, class A> CUDA_FN A softmax_slope(A y, A d, A sum)
     return LOG ? d - cuda_exp<X>::of(y) * sum : y * (d - sum);
 }
 template <class X, class A, class T, bool LOG>
-__global__ void __launch_bounds__(T::THREADS)
+__global__ void __launch_bounds__(T::THREADS, sizeof(A) == 8 ? 1 : T::RESIDENT - 1)
     softmax_grad_held_kernel(const X *y, const X *d, X *dx, int64_t rows, int64_t n)
 {
     for (CUDA_GROUPS(T, row, rows)) {

@@ -58,7 +58,7 @@ def same(op, arrays, rtol=2e-5, dtype=None, **attrs):
 
 
 # A row in the registers of a warp, of blocks of each size, and in none; whole accesses and odd ones.
-ROWS = [1, 37, 128, 259, 700, 1500, 2048, 9000, 16400, 32776, 33001]
+ROWS = [1, 37, 128, 259, 512, 700, 1500, 2048, 9000, 16400, 32776, 33001]
 
 
 @pytest.mark.parametrize("n", ROWS)

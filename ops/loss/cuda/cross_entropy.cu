@@ -36,7 +36,8 @@ template <class A> CUDA_FN A ce_cost(const ce_problem &p, A x, A top, A log_sum)
 
 /* Labels that are classes, of logits. */
 template <class X, class A, class T>
-__global__ void __launch_bounds__(T::THREADS) ce_held_kernel(ce_problem p, const X *x, X *softmax, X *loss)
+__global__ void __launch_bounds__(T::THREADS, sizeof(A) == 8 ? 1 : T::RESIDENT)
+    ce_held_kernel(ce_problem p, const X *x, X *softmax, X *loss)
 {
     for (CUDA_GROUPS(T, row, p.outer)) {
         cuda_held<A, T> held;

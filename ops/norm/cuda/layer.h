@@ -12,9 +12,8 @@ static bool layer_aligned(const norm_parameter<X, A> &weight, const norm_paramet
     return ((uintptr_t)weight.data | (uintptr_t)bias.data) % 16 == 0;
 }
 
-/* Three blocks of 256 threads have to run at a time for halves, whose rows are short. */
 template <class X, class A, class T>
-__global__ void __launch_bounds__(T::THREADS, sizeof(X) == 2 && T::G == 256 ? 3 : 1)
+__global__ void __launch_bounds__(T::THREADS, sizeof(A) == 8 ? 1 : T::RESIDENT)
     layer_held_kernel(int64_t rows, int64_t n, const X *x, norm_parameter<X, A> weight,
                       norm_parameter<X, A> bias, double epsilon, X *out, A *mean, A *variance)
 {
