@@ -58,7 +58,8 @@ proa_stream *proa__stream(void); /* the thread's current stream; borrowed */
       "files of device plug-ins, with colons between; loaded when a device is not there")                  \
     X(device_fallback, "0", "1: ops that a device has no kernel for run on the CPU, with copies")          \
     X(device_sync, "0", "1: every op on a device is waited for, so that errors name the right one")        \
-    X(allow_tf32, "0", "1: a GPU may round operands of float32 products and convolutions to TF32")         \
+    X(allow_tf32, "0",                                                                                     \
+      "1: a GPU may round operands of float32 products, convolutions and attention to TF32")               \
     X(cuda_cache, "1", "0: kernels that a GPU's plug-in compiles are not kept on disk")                    \
     X(memory_cap, "0", "most bytes that may be live; 0: no cap")                                           \
     X(passes, "all", "passes that executors run on their copy of a program: names, or -name to leave out") \
