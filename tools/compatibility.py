@@ -146,7 +146,8 @@ def slower(rows):
     late = sorted(((ratio, row) for row, ratio in late if ratio > 1.1), reverse=True)
     if not late:
         return []
-    return ["", f"Slower than on Paddle by more than a tenth ({len(late)}):", "", "| model | stage | of Paddle's seconds |",
+    return ["", f"Slower than on Paddle by more than a tenth ({len(late)}), where what a first call makes, as oneDNN's primitives, is part of a stage:",
+            "", "| model | stage | of Paddle's seconds |",
             "|---|---|---|"] + [f"| {row[0]}/{row[1]} | {row[2]} | {ratio:.2f} |" for ratio, row in late]
 
 
