@@ -27,6 +27,7 @@ list(TRANSFORM cuda_runtime PREPEND "${PROJECT_SOURCE_DIR}/")
 
 # What sources that are compiled at run time include, as text.
 file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/device.h"
+     "${PROJECT_SOURCE_DIR}/devices/cuda/approximate.h"
      "${PROJECT_SOURCE_DIR}/kernels/scalar_*.h" "${PROJECT_SOURCE_DIR}/kernels/activations*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/formulas*.h"
      "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/fused*.h" "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/numbers.h"
      "${PROJECT_SOURCE_DIR}/ops/elementwise/cuda/halves.h")

@@ -69,8 +69,8 @@ CUDA_FN mma_b_two mma_load_b_rows(const float *p, int step)
     return {{{{w[0], w[step]}}, {{w[8], w[step + 8]}}}};
 }
 
-/* Below: mma_pair(low, high, X()), two floats rounded to halves in a word; mma_tf32, a float rounded to TF32;
- * mma_exp2, 2^x with an error of 2 units in the last place, subnormal results being 0. */
+/* Below: mma_pair(low, high, X()), two floats rounded to halves in a word; mma_tf32, a float rounded to
+ * TF32. */
 
 /* ---- what a GPU has, and the emulator's loops ------------------------------------------- */
 
@@ -133,7 +133,6 @@ CUDA_FN uint32_t mma_pair(float low, float high, cuda_bf16)
     return cuda_to_bf16(low).bits | (uint32_t)cuda_to_bf16(high).bits << 16;
 }
 CUDA_FN uint32_t mma_tf32(float x) { return (cuda_f32_bits(x) + 0x1000u) & ~0x1fffu; }
-CUDA_FN float mma_exp2(float x) { return exp2f(x); }
 
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* the host takes other kernels there (mma_can) */
 
@@ -141,7 +140,6 @@ template <class X> CUDA_FN void mma_add(mma_c &, const mma_a &, const mma_b &) {
 template <int N, bool TURNED, class X> CUDA_FN void mma_matrices(const X *, uint32_t *) { __trap(); }
 template <class X> CUDA_FN uint32_t mma_pair(float, float, X) { return 0; }
 CUDA_FN uint32_t mma_tf32(float) { return 0; }
-CUDA_FN float mma_exp2(float x) { return x; }
 
 #else
 
@@ -203,12 +201,6 @@ CUDA_FN uint32_t mma_tf32(float x)
     uint32_t w;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
     return w;
-}
-CUDA_FN float mma_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 
 #endif

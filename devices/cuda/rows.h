@@ -3,6 +3,7 @@
 #ifndef PROA_CUDA_ROWS_H
 #define PROA_CUDA_ROWS_H
 
+#include "devices/cuda/approximate.h"
 #include "devices/cuda/kernel.h"
 
 /* e^x. For results in halves the instruction alone, whose relative error is below 2^−20. */
@@ -10,16 +11,7 @@ template <class X> struct cuda_exp {
     template <class A> static CUDA_MEMBER A of(A x) { return exp(x); }
 };
 struct cuda_exp_short {
-    static CUDA_MEMBER float of(float x)
-    {
-#if defined(CUDA_EMULATED)
-        return exp2f(x * 1.4426950408889634f);
-#else
-        float y;
-        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-        return y;
-#endif
-    }
+    static CUDA_MEMBER float of(float x) { return cuda_approximate_exp2(x * 1.4426950408889634f); }
 };
 template <> struct cuda_exp<cuda_f16> : cuda_exp_short {
 };

@@ -33,12 +33,13 @@ CUDA_FN void forward_softmax(forward_rows<M> &of, mma_c (&s)[M][N], mma_c (&out)
             here = fmaxf(here, cuda_shuffle_xor(here, 1));
             here = fmaxf(here, cuda_shuffle_xor(here, 2));
             float least = here == -INFINITY ? 0.0f : here * unit; /* sees nothing so far: weights of 0 */
-            float shrink = mma_exp2(of.top[m][half] * unit - least), sum = of.sum[m][half] * shrink;
+            float shrink = cuda_approximate_exp2(of.top[m][half] * unit - least),
+                  sum = of.sum[m][half] * shrink;
 #pragma unroll
             for (int e = 0; e < N; e++)
 #pragma unroll
                 for (int c = 2 * half; c < 2 * half + 2; c++) {
-                    s[m][e].v[c] = mma_exp2(s[m][e].v[c] * unit - least);
+                    s[m][e].v[c] = cuda_approximate_exp2(s[m][e].v[c] * unit - least);
                     sum += s[m][e].v[c];
                 }
 #pragma unroll

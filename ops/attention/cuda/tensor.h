@@ -4,6 +4,7 @@
 #ifndef PROA_OPS_ATTENTION_CUDA_TENSOR_H
 #define PROA_OPS_ATTENTION_CUDA_TENSOR_H
 
+#include "devices/cuda/approximate.h"
 #include "devices/cuda/async.h"
 #include "devices/cuda/mma.h"
 #include "ops/attention/cuda/attention.h"

@@ -52,7 +52,7 @@ CUDA_FN void grad_weights(const attention_problem &w, const tensor_scores<TURNED
 #pragma unroll
             for (int c = 0; c < 4; c++) {
                 const tensor_query query = of(m, e, c);
-                float weight = mma_exp2(p[m][e].v[c] * unit - query.lse);
+                float weight = cuda_approximate_exp2(p[m][e].v[c] * unit - query.lse);
                 float factor = dropped[m][e / 8] >> (e % 8 * 4 + c) & 1 ? 0.0f : kept;
                 p[m][e].v[c] = weight * factor;
                 ds[m][e].v[c] = weight * (ds[m][e].v[c] * factor - query.delta);

@@ -4,39 +4,24 @@
 #ifndef PROA_OPS_ELEMENTWISE_CUDA_HALVES_H
 #define PROA_OPS_ELEMENTWISE_CUDA_HALVES_H
 
-#include "devices/cuda/device.h"
+#include "devices/cuda/approximate.h"
 
-#if defined(CUDA_EMULATED)
-CUDA_FN float half_exp2(float x) { return exp2f(x); }
-CUDA_FN float half_inverse(float x) { return 1 / x; }
-#else
-CUDA_FN float half_exp2(float x)
+CUDA_FN float half_sigmoid(float x)
 {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
+    return cuda_approximate_inverse(1 + cuda_approximate_exp2(x * -1.44269504f));
 }
-CUDA_FN float half_inverse(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-#endif
-
-CUDA_FN float half_sigmoid(float x) { return half_inverse(1 + half_exp2(x * -1.44269504f)); }
 
 /* Φ(x); *e: e^(−x²/2). */
 CUDA_FN float half_phi(float x, float *e)
 {
-    float t = half_inverse(1 + 0.31f * m_abs_F32(x));
+    float t = cuda_approximate_inverse(1 + 0.31f * m_abs_F32(x));
     float p = -7.392915180e-02f; /* Φ(−a) e^(a²/2) / t for t = 1 / (1 + 0.31 a), a ≤ 13.5: 4.9e-6 */
     p = p * t + 1.804503733e-01f;
     p = p * t + 1.574468656e-02f;
     p = p * t + 1.334297936e-01f;
     p = p * t + 1.204412749e-01f;
     p = p * t + 1.238607022e-01f;
-    *e = half_exp2(x * x * -0.721347520f);
+    *e = cuda_approximate_exp2(x * x * -0.721347520f);
     float tail = p * t * *e;
     return x < 0 ? tail : 1 - tail;
 }
