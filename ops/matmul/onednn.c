@@ -35,7 +35,7 @@ static bool suits(const matmul_product *p, bool packs)
 {
     if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
     if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF)) return false;
-    if (p->n == 1 || (p->m == 1 && (p->dtype == PROA_F32 || !packs))) return false;
+    if (p->n == 1 || p->k == 1 || (p->m == 1 && (p->dtype == PROA_F32 || !packs))) return false;
     return proa__dnnl_product_suits(p);
 }
 

@@ -45,9 +45,9 @@ static proa_status prepare(const matmul_product *p, void **state)
         p->dtype == PROA_F32 || p->dtype == PROA_F64 || p->dtype == PROA_C64 || p->dtype == PROA_C128;
     if (!known || p->odd || p->k == 0 || p->batches == 0 || p->m == 0 || p->n == 0)
         return proa_decline("a dtype without BLAS, odd strides, or empty");
-    if (product_work(p) < SMALL_WORK || product_is_dots(p) ||
-        (p->has_add && (p->dtype == PROA_C64 || p->dtype == PROA_C128)))
-        return proa_decline("too small, or a product of vectors");
+    bool real = p->dtype == PROA_F32 || p->dtype == PROA_F64;
+    if (product_work(p) < SMALL_WORK || product_is_dots(p) || product_is_streamed(p) || (p->has_add && !real))
+        return proa_decline("too small, a vector's product, or complex with an addend");
     int64_t x = leading(p->x_rs, p->x_cs, p->m, p->k, &t), y = leading(p->y_rs, p->y_cs, p->k, p->n, &t);
     if (!x || !y || x > INT_MAX || y > INT_MAX || p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX)
         return proa_decline("no leading dimension, or a length beyond int");

@@ -85,4 +85,13 @@ static inline bool product_is_dots(const matmul_product *p)
            (p->n == 1 || p->m == 1) && p->x_cs == 1 && p->y_rs == 1 && p->k >= 64;
 }
 
+/* True for a real product that is bound by the memory of its largest operand, a sum of a matrix's contiguous
+ * rows, each times a number, or an outer product: the kernel in cpu/matmul.c goes through that once, in
+ * place. */
+static inline bool product_is_streamed(const matmul_product *p)
+{
+    bool rows = (p->m == 1 && p->y_cs == 1) || (p->n == 1 && p->x_rs == 1);
+    return (rows || p->k == 1) && p->out_rs == p->n && p->dtype != PROA_C64 && p->dtype != PROA_C128;
+}
+
 #endif

@@ -197,7 +197,8 @@ static proa_status direct_prepare(const matmul_product *p, void **state)
     *state = NULL;
     if (p->dtype != PROA_F32 || p->odd || p->alpha != 1 || p->k == 0 || p->batches == 0)
         return proa_decline("not plain float32");
-    if (p->m < 2 || p->n < 2 || p->k > DIRECT_DEPTH) return proa_decline("a vector, or too deep");
+    if (p->m < 2 || p->n < 2 || product_is_streamed(p) || p->k > DIRECT_DEPTH)
+        return proa_decline("of vectors, or too deep");
     double entry = (double)p->m * (double)p->n * (double)p->k;
     bool crowded = p->x_cs == 1 && p->x_rs % DIRECT_CROWDED == 0;
     bool pays = entry >= DIRECT_ENTRY_MIN && entry <= DIRECT_MAX && !crowded;

@@ -3,6 +3,7 @@
  * threads. May use core, kernels and helpers of ops/. */
 #define GEMM_ALL_TYPES
 #include "kernels/gemm.h"
+#include "kernels/iterator.h"
 #include "ops/epilogue.h"
 #include "ops/matmul/product.h"
 
@@ -15,6 +16,14 @@ typedef struct tile_job {
     size_t work_each;
     int64_t slots, tiles, tile_m, tile_n, tiles_m, tiles_n;
 } tile_job;
+
+/* Of products with one row or column. THIN_ROWS: of the matrix, read at once. THIN_CHUNK: results of an item.
+ * THIN_MOST: results that are computed together, so that rows are read in long pieces. */
+enum { THIN_ROWS = 8, THIN_CHUNK = 64, THIN_MOST = 1024 };
+
+static int64_t thin_length(const matmul_product *p) { return p->m == 1 ? p->n : p->m; }
+
+static int64_t thin_chunks(const matmul_product *p) { return (thin_length(p) + THIN_CHUNK - 1) / THIN_CHUNK; }
 
 #define NAME f32
 #define T float
