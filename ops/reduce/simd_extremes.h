@@ -1,5 +1,5 @@
-/* Vectors of sixteen float32: sums, maxima and minima over contiguous rows. For kernel files; plain C, and
- * AVX-512 intrinsics where the CPU level has them. */
+/* Vectors of sixteen float32: sums, maxima and minima over contiguous rows, the latter of float64, too. For
+ * kernel files; plain C, and AVX-512 intrinsics where the CPU level has them. */
 #ifndef PROA_OPS_REDUCE_SIMD_EXTREMES_H
 #define PROA_OPS_REDUCE_SIMD_EXTREMES_H
 
@@ -52,38 +52,21 @@ LANES_INLINE float lanes_extreme(const float *x, int64_t n, const bool largest)
     while (*x == *x) x++;
     return *x;
 }
-#else /* loops over arrays, because compilers without vectors of 64 bytes take comparisons of these apart */
-LANES_INLINE float lanes_better(float a, float b, const bool largest)
-{
-    return (largest ? a > b : a < b) ? a : b;
-}
-
-LANES_INLINE float lanes_extreme(const float *x, int64_t n, const bool largest)
-{
-    float best[LANES];
-    int32_t nan[LANES];
-    int64_t i = 0;
-    for (int k = 0; k < LANES; k++) best[k] = largest ? -__builtin_inff() : __builtin_inff(), nan[k] = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES)
-        for (int k = 0; k < LANES; k++) {
-            float a = x[i + k], b = x[i + k + LANES];
-            float c = x[i + k + 2 * LANES], d = x[i + k + 3 * LANES];
-            nan[k] |= __builtin_isunordered(a, b) | __builtin_isunordered(c, d);
-            a = lanes_better(lanes_better(a, b, largest), lanes_better(c, d, largest), largest);
-            best[k] = lanes_better(a, best[k], largest);
-        }
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++)
-            nan[k] |= x[i + k] != x[i + k], best[k] = lanes_better(x[i + k], best[k], largest);
-    for (; i < n; i++) nan[0] |= x[i] != x[i], best[0] = lanes_better(x[i], best[0], largest);
-    for (int w = LANES / 2; w > 0; w /= 2)
-        for (int k = 0; k < w; k++)
-            nan[k] |= nan[k + w], best[k] = lanes_better(best[k + w], best[k], largest);
-    if (!nan[0]) return best[0];
-    while (*x == *x) x++;
-    return *x;
-}
 #endif
+
+/* Loops over arrays, because compilers without vectors of 64 bytes take comparisons of these apart. */
+#if !defined(__AVX512F__)
+#define BETTER lanes_better
+#define EXTREME lanes_extreme
+#define REAL float
+#define MASK int32_t
+#include "ops/reduce/extreme.inc"
+#endif
+#define BETTER f64_better
+#define EXTREME f64_extreme
+#define REAL double
+#define MASK int64_t
+#include "ops/reduce/extreme.inc"
 
 /* The largest of n float32 (-inf for none), the least (inf for none); NaN wins. It is looked for beside the
  * comparisons, which then are one instruction each. */
@@ -95,6 +78,16 @@ static inline __attribute__((unused)) float simd_largest(const float *x, int64_t
 static inline __attribute__((unused)) float simd_least(const float *x, int64_t n)
 {
     return lanes_extreme(x, n, false);
+}
+
+static inline __attribute__((unused)) double simd_largest_f64(const double *x, int64_t n)
+{
+    return f64_extreme(x, n, true);
+}
+
+static inline __attribute__((unused)) double simd_least_f64(const double *x, int64_t n)
+{
+    return f64_extreme(x, n, false);
 }
 
 /* The sixteen lanes, folded. Vectors pass by address: the ABI of passing them by value depends on the CPU

@@ -117,29 +117,43 @@ static void sum_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
     sum_f32_short_column(acc, part, n);
 }
 
-#define F32_EXTREME(name, EXTREME, FOLD)                        \
+#define EXTREME(name, T, FIND, FOLD)                            \
     static void name##_row(void *acc, const void *x, int64_t n) \
     {                                                           \
-        float *best = acc, one = EXTREME(x, n);                 \
+        proa_c_##T *best = acc, one = FIND(x, n);               \
         *best = FOLD(*best, one);                               \
     }                                                           \
-    COLUMN(name##_column, F32, F32, FOLD)                       \
-    COLUMN(name##_merge, F32, F32, FOLD)
-F32_EXTREME(max_f32, simd_largest, MAX)
-F32_EXTREME(min_f32, simd_least, MIN)
+    COLUMN(name##_column, T, T, FOLD)                           \
+    COLUMN(name##_merge, T, T, FOLD)
+EXTREME(max_f32, F32, simd_largest, MAX)
+EXTREME(min_f32, F32, simd_least, MIN)
+EXTREME(max_f64, F64, simd_largest_f64, MAX)
+EXTREME(min_f64, F64, simd_least_f64, MIN)
 #define sum_f32_column sum_f32_short_column
 #define sum_f32_merge sum_f32_short_merge
 
 FOLDING(sum_f64, F64, F64, ADD, 0)
 FOLDING(sum_i64, I64, I64, WRAP_ADD, 0)
 FOLDING(sum_c128, C128, C128, ADD, 0)
+FOLDING(prod_f32, F32, F64, MUL, 1)
 FOLDING(prod_f64, F64, F64, MUL, 1)
 FOLDING(prod_i64, I64, I64, WRAP_MUL, 1)
 FOLDING(prod_c128, C128, C128, MUL, 1)
-FOLDING(max_f64, F64, F64, MAX, -(double)INFINITY)
 FOLDING(max_i64, I64, I64, MAX_INT, INT64_MIN)
-FOLDING(min_f64, F64, F64, MIN, (double)INFINITY)
 FOLDING(min_i64, I64, I64, MIN_INT, INT64_MAX)
+/* Eight rows of float32 at once, each product in the order of the rows. */
+static void prod_f32_columns(void *acc, const void *x, int64_t step, int64_t n)
+{
+    double *to = acc;
+    const float *from = x;
+    for (int64_t i = 0; i < n; i++) {
+        double product = to[i];
+#pragma GCC unroll 8
+        for (int k = 0; k < EIGHT; k++) product *= (double)from[i + k * step];
+        to[i] = product;
+    }
+}
+
 FOLDING(any_u8, U8, U8, OR, 0)
 FOLDING(all_u8, U8, U8, AND, 1)
 
@@ -166,14 +180,15 @@ static void make_reducer(reducer *r, fold kind, proa_dtype d)
     else if (kind == SUM) USE(sum_f32, F32, F64);
     else if (kind == PROD && is_complex) USE(prod_c128, C128, C128);
     else if (kind == PROD && integer) USE(prod_i64, I64, I64);
-    else if (kind == PROD) USE(prod_f64, F64, F64);
+    else if (kind == PROD && wide) USE(prod_f64, F64, F64);
+    else if (kind == PROD) USE(prod_f32, F32, F64);
     else if (kind == MAXIMUM && integer) USE(max_i64, I64, I64);
     else if (kind == MAXIMUM && wide) USE(max_f64, F64, F64);
     else if (kind == MAXIMUM) USE(max_f32, F32, F32);
     else if (integer) USE(min_i64, I64, I64);
     else if (wide) USE(min_f64, F64, F64);
     else USE(min_f32, F32, F32);
-    if (r->in == PROA_F32 && kind == SUM) r->columns = sum_f32_columns;
+    if (r->in == PROA_F32 && kind <= PROD) r->columns = kind == SUM ? sum_f32_columns : prod_f32_columns;
     if (r->acc <= PROA_I64) proa__convert(r->acc, r->start, PROA_I64, &whole, 1);
     else proa__convert(r->acc, r->start, PROA_F64, &number, 1);
 }
