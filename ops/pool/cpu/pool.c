@@ -38,6 +38,23 @@ enum {
     POOL_LANES = 16 /* channels in a vector */
 };
 
+/* The windows of a row of outputs along it (pool_window), equal for all rows: `known` if there are at most
+ * POOL_ROW. */
+typedef struct pool_columns {
+    bool known;
+    int32_t from[POOL_ROW], to[POOL_ROW], length[POOL_ROW];
+} pool_columns;
+
+static void find_columns(const pool_geometry *g, pool_columns *c)
+{
+    c->known = g->out[2] <= POOL_ROW && g->in[2] + g->before[2] + g->after[2] <= INT32_MAX / 2;
+    for (int64_t w = 0; c->known && w < g->out[2]; w++) {
+        int64_t from, to;
+        c->length[w] = (int32_t)pool_window(g, 2, w, &from, &to);
+        c->from[w] = (int32_t)from, c->to[w] = (int32_t)to;
+    }
+}
+
 /* Argmax indices in vectors, as wide as the values that they are compared beside. */
 typedef int32_t pool_places_float __attribute__((vector_size(POOL_LANES * 4), aligned(4), may_alias));
 typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), aligned(8), may_alias));
