@@ -1,6 +1,6 @@
-/* CPU kernels of cross, kron and its gradient, and renorm, computed in int64, double or complex double
- * whatever the dtype; elements are converted to and from those types. May use core, kernels and ops
- * headers. */
+/* CPU kernels of cross, kron and its gradient, and renorm, computed in int64, double or complex double (kron
+ * in float, too) whatever the dtype; elements are converted to and from those types. May use core, kernels
+ * and ops headers. */
 #include "ops/products/products.h"
 #include "kernels/rowwise.h"
 #include "kernels/upcast.h"
@@ -89,6 +89,11 @@ static int64_t kron_row(const kron_job *j, int64_t row, int64_t other)
 #include "kron.inc"
 #undef NAME
 #undef T
+#define NAME kron_floats
+#define T float
+#include "kron.inc"
+#undef NAME
+#undef T
 #define NAME kron_doubles
 #define T double
 #include "kron.inc"
@@ -106,7 +111,9 @@ PROA_KERNEL(kron_cpu, kron)
     proa_upcast w[3] = {0};
     if (a->out->numel == 0) return PROA_OK;
     PROA_TRY(proa__kron_shape("kron", a->x, a->y, &j.s));
+    /* An element is one product, which float32 and narrower types round once in float32, too. */
     proa_dtype d = product_dtype(a->x);
+    if (d == PROA_F64) d = proa__upcast_dtype(a->x);
     kron_begin(&j);
     proa_status s = proa__upcast_read(&w[0], a->x, d);
     if (!s) s = proa__upcast_read(&w[1], a->y, d);
@@ -115,6 +122,7 @@ PROA_KERNEL(kron_cpu, kron)
         j.x = w[0].data, j.y = w[1].data, j.out = w[2].data;
         proa__parallel(j.x_rows * j.y_rows, PROA_GRAIN / (j.out_length + 1) + 1,
                        d == PROA_I64   ? kron_integers
+                       : d == PROA_F32 ? kron_floats
                        : d == PROA_F64 ? kron_doubles
                                        : kron_complex,
                        &j);
