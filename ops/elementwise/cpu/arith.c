@@ -6,15 +6,17 @@
 
 #include "formulas.inc"
 
-/* where: elements are moved, so rows exist by size. */
+/* where: elements are moved, so rows exist by size. Both are read and one is kept, which takes no masked
+ * loads. */
 #define WHERE_ROW(name, T)                                                              \
+    static inline T name##_of(uint8_t c, T x, T y) { return c ? x : y; }                \
     static void name(char *const *p, int64_t n, const void *args)                       \
     {                                                                                   \
         (void)args;                                                                     \
         T *out = (T *)(void *)p[0];                                                     \
         const uint8_t *c = (const uint8_t *)p[1];                                       \
         const T *x = (const T *)(const void *)p[2], *y = (const T *)(const void *)p[3]; \
-        PROA_ROW_LOOP out[i] = c[i] ? x[i] : y[i];                                      \
+        PROA_ROW_LOOP out[i] = name##_of(c[i], x[i], y[i]);                             \
     }
 WHERE_ROW(where_1, uint8_t)
 WHERE_ROW(where_2, uint16_t)
