@@ -7,19 +7,16 @@
 
 #include "core/half.h"
 #include "core/internal.h"
+#include "kernels/vector.h"
 
-/* Bytes of a vector and rows of the register tile: rows × 2 vectors + 3 must fit the register file. */
+/* Rows of the register tile: rows × 2 vectors + 3 must fit the register file. */
 #if defined(__AVX512F__)
-#define GEMM_VECTOR 64
 #define GEMM_MR 12
 #elif defined(__AVX2__)
-#define GEMM_VECTOR 32
 #define GEMM_MR 6
 #elif defined(__aarch64__)
-#define GEMM_VECTOR 16
 #define GEMM_MR 12
 #else
-#define GEMM_VECTOR 16
 #define GEMM_MR 6
 #endif
 #define GEMM_NV 2

@@ -3,11 +3,11 @@
 #define GEMM_PASTE_(a, b) a##_##b
 #define GEMM_PASTE(a, b) GEMM_PASTE_(a, b)
 #define GEMM_FN(name) GEMM_PASTE(name, GEMM_NAME)
-#define GEMM_LANES ((int64_t)(GEMM_VECTOR / sizeof(GEMM_T)))
+#define GEMM_LANES ((int64_t)(VECTOR_BYTES / sizeof(GEMM_T)))
 #define GEMM_NR (GEMM_NV * GEMM_LANES)
 
 typedef GEMM_T GEMM_FN(gemm_vector)
-    __attribute__((vector_size(GEMM_VECTOR), aligned(sizeof(GEMM_T)), may_alias));
+    __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(GEMM_T)), may_alias));
 
 /* sum[rows × NR] += outer product of a column of a's panel and a row of b's. */
 static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int rows,

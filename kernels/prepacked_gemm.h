@@ -25,7 +25,7 @@
 #else
 #define PACKED_MR 6
 #endif
-#define PACKED_LANES (GEMM_VECTOR / 4)
+#define PACKED_LANES (VECTOR_BYTES / 4)
 #define PACKED_NR (2 * PACKED_LANES)
 /* PACKED_KC: depth (k) of a cache block, less without FMA. Sizes in bytes: PACKED_A_BYTES of a block of the
  * left operand (half of a second-level cache), PACKED_C_BYTES of a block of the result where threads share
@@ -38,10 +38,10 @@ enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 }
 #endif
 enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
 
-typedef float packed_vector __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
-typedef int32_t packed_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
-typedef float packed_half __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
-typedef int32_t packed_half_mask __attribute__((vector_size(GEMM_VECTOR / 2), aligned(4), may_alias));
+typedef float packed_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t packed_mask __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef float packed_half __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
+typedef int32_t packed_half_mask __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
 
 /* packed_relu: max(v, 0); packed_cap: min(v, high). NaN stays NaN. */
 static inline __attribute__((always_inline)) packed_vector packed_relu(packed_vector v)

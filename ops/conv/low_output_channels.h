@@ -3,11 +3,11 @@
  * depend on the number of threads, each chunk with its own scratch. Measured on LeNet's first convolution
  * (64×1×28×28 to 6 channels, 5×5): forward 120 µs instead of oneDNN's 265, wgrad 154 instead of 195. Included
  * by cpu/conv.c. */
-#define FEW_LANES ((int64_t)(GEMM_VECTOR / 4))
+#define FEW_LANES ((int64_t)(VECTOR_BYTES / 4))
 
 enum { FEW_CHUNKS = 32, FEW_TAPS = 5 };
 
-typedef float low_output_lane __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef float low_output_lane __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
 typedef struct low_output_job {
     const conv_geometry *g;

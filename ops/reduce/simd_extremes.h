@@ -1,7 +1,9 @@
-/* Vectors of sixteen float32: sums, maxima and minima over contiguous rows, the latter of float64, too. For
- * kernel files; plain C, and AVX-512 intrinsics where the CPU level has them. */
+/* Vectors of float32 as wide as the CPU level's registers: sums, maxima and minima over contiguous rows, the
+ * latter of float64, too. For kernel files; plain C, and AVX-512 intrinsics where the CPU level has them. */
 #ifndef PROA_OPS_REDUCE_SIMD_EXTREMES_H
 #define PROA_OPS_REDUCE_SIMD_EXTREMES_H
+
+#include "kernels/vector.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,11 +11,12 @@
 #include <immintrin.h>
 #endif
 
-typedef float f32_lanes __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t i32_lanes __attribute__((vector_size(64)));
-typedef double f64_lanes __attribute__((vector_size(64)));
-typedef float f32_half __attribute__((vector_size(32), aligned(4), may_alias));
-enum { LANES = 16, EIGHT = 8 };
+/* LANES: floats in a vector. EIGHT: vectors that are folded as a tree. SIXTEEN: floats in a cache line. */
+enum { LANES = VECTOR_BYTES / 4, EIGHT = 8, SIXTEEN = 16 };
+typedef float f32_lanes __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t i32_lanes __attribute__((vector_size(VECTOR_BYTES)));
+typedef double f64_lanes __attribute__((vector_size(VECTOR_BYTES)));
+typedef float f32_half __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
 
 #define LANES_AT(x) (*(const f32_lanes *)(const void *)(x))
 #define HALF_AT(x) (*(const f32_half *)(const void *)(x))
@@ -90,23 +93,20 @@ static inline __attribute__((unused)) double simd_least_f64(const double *x, int
     return f64_extreme(x, n, false);
 }
 
-/* The sixteen lanes, folded. Vectors pass by address: the ABI of passing them by value depends on the CPU
- * level. */
-static inline __attribute__((always_inline, unused)) float simd_fold(const f32_lanes *lanes,
-                                                                     void (*fold)(f32_lanes *,
-                                                                                  const f32_lanes *))
-{
-    f32_lanes v = *lanes;
-    f32_lanes w = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    fold(&v, &w);
-    w = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    fold(&v, &w);
-    w = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    fold(&v, &w);
-    w = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-    fold(&v, &w);
-    return v[0];
-}
+/* The sum of a vector's lanes, halves first. Vectors pass by address: the ABI of passing them by value
+ * depends on the CPU level. */
+#define LANES_SUM(name, V, T)                                   \
+    LANES_INLINE T name(const V *v)                             \
+    {                                                           \
+        enum { N = sizeof(V) / sizeof(T) };                     \
+        T part[N];                                              \
+        for (int k = 0; k < N; k++) part[k] = (*v)[k];          \
+        for (int w = N / 2; w > 0; w /= 2)                      \
+            for (int k = 0; k < w; k++) part[k] += part[k + w]; \
+        return part[0];                                         \
+    }
+LANES_SUM(lanes_sum, f32_lanes, float)
+LANES_SUM(lanes_sum_f64, f64_lanes, double)
 
 /* Loads stay in the order written: hardware prefetchers follow rising addresses. */
 #define LANES_ORDER __asm__ volatile("" ::: "memory")

@@ -9,7 +9,7 @@
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
 
-#define LANES ((int64_t)(GEMM_VECTOR / 4))
+#define LANES ((int64_t)(VECTOR_BYTES / 4))
 #define FORWARD_TILES_12(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define TILE_MAX 14
@@ -20,8 +20,8 @@
 #endif
 enum { CHUNKS = 32, ROWS_MAX = 5, VECTORS_MAX = 2, WAYS = 4 };
 
-typedef float lane __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
-typedef int32_t lane_mask __attribute__((vector_size(GEMM_VECTOR), aligned(4), may_alias));
+typedef float lane __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t lane_mask __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
 /* Argmax pixels of one plane whose gradient is not zero: their filter windows' offsets in an image
  * [line][column][channel], and the gradients. */

@@ -10,7 +10,7 @@
 /* TAPS: filter taps that wgrad sums in one pass, all of a 3×3 filter. ROWS: output rows that a 3×3 filter
  * computes together. COLUMNS: vectors of an output row that other filters compute together. STRIP_BYTES:
  * scratch of a strip, half of a typical L1+L2 working set. MIN: multiply-adds worth a thread. */
-enum { TAPS = 9, ROWS = 4, COLUMNS = 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
+enum { TAPS = 9, ROWS = 4, COLUMNS = LANES < 16 ? 8 : 4, STRIP_BYTES = 64 << 10, MIN = 1 << 15 };
 
 /* One call. The result is computed in strips of `rows` rows; wgrad takes strips of d_out's rows. Dgrad is a
  * stride-1 convolution of d_out with the flipped filter and zeros between d_out's pixels. */
@@ -141,7 +141,7 @@ static inline __attribute__((always_inline)) void taps_of(const planes *w, const
     for (int i = 0; i < n; i++) sum[i] = (f32_lanes){0} + start;
     for (int64_t t = 0; t < taps; t++) {
         const float *from = x + w->shift[t], by = tap[t];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < n; i++) sum[i] += LANES_AT(from + i * LANES) * by;
     }
     for (int i = 0; i < n; i++) *(f32_lanes *)(void *)(to + i * LANES) = sum[i];
@@ -160,7 +160,7 @@ static void convolve(const planes *w, const float *x, const float *tap, int64_t 
         int64_t c = 0;
         for (; c + COLUMNS * LANES <= across; c += COLUMNS * LANES)
             taps_of(w, x + c, tap, taps, COLUMNS, start, to + c);
-        if (c + 2 * LANES <= across) taps_of(w, x + c, tap, taps, 2, start, to + c), c += 2 * LANES;
+        for (; c + 2 * LANES <= across; c += 2 * LANES) taps_of(w, x + c, tap, taps, 2, start, to + c);
         if (c < across) taps_of(w, x + c, tap, taps, 1, start, to + c);
     }
 }
@@ -221,7 +221,7 @@ static inline __attribute__((always_inline)) void square_dots(const planes *w, c
     }
     for (int t = 0; t < TAPS; t++) {
         f32_lanes v = part[t];
-        sum[t] += (double)simd_fold(&v, lanes_add);
+        sum[t] += (double)lanes_sum(&v);
     }
 }
 
@@ -240,7 +240,7 @@ static inline __attribute__((always_inline)) void dots(const planes *w, const fl
         }
     for (int t = 0; t < n; t++) {
         f32_lanes v = part[t];
-        sum[t] += (double)simd_fold(&v, lanes_add);
+        sum[t] += (double)lanes_sum(&v);
     }
 }
 

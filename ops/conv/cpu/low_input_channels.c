@@ -195,7 +195,7 @@ static void turn_filter(const low_input_job *j)
 static proa_status run_input(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
+    if (VECTOR_BYTES != 4 * BLOCK) return proa_decline("needs AVX-512");
     j->vectors = (g->batch + BLOCK - 1) / BLOCK;
     j->together = j->vectors > 1 ? 2 : 1;
     int64_t packed = j->vectors * j->places * g->out_channels * BLOCK;
@@ -327,7 +327,7 @@ static void add_range(int64_t begin, int64_t end, void *context)
 static proa_status run_filter(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (GEMM_VECTOR != 4 * BLOCK) return proa_decline("needs AVX-512");
+    if (VECTOR_BYTES != 4 * BLOCK) return proa_decline("needs AVX-512");
     bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d.channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
     j->image = g->in_channels * j->lines * j->pitch;

@@ -76,34 +76,37 @@ static int64_t thin_chunks(const matmul_product *p) { return (thin_length(p) + T
 #define T double
 #include "ops/matmul/cpu/complex.inc"
 
-/* One sum a row, each in the same four chains whatever the threads. */
+/* One sum a row, each in the same chains whatever the threads. */
 typedef struct dots_job {
     const float *rows, *vector;
     float *out;
     int64_t k, stride;
 } dots_job;
 
-typedef float dot_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float dot_lanes __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
 static void dots_range(int64_t begin, int64_t end, void *context)
 {
     const dots_job *j = context;
-    enum { WIDTH = 16, STEP = 4 * WIDTH, FETCH = 1024 };
+    enum { WIDTH = VECTOR_BYTES / 4, CHAINS = 4, STEP = CHAINS * WIDTH, FETCH = 1024 };
     for (int64_t r = begin; r < end; r++) {
         const float *a = j->rows + r * j->stride, *v = j->vector;
-        dot_lanes s[4] = {{0}};
+        dot_lanes s[CHAINS] = {{0}};
         int64_t i = 0;
-        for (; i + STEP <= j->k; i += STEP)
-            for (int c = 0; c < 4; c++) {
-                __builtin_prefetch(a + i + c * WIDTH + FETCH);
+        for (; i + STEP <= j->k; i += STEP) {
+#pragma GCC unroll 4
+            for (int c = 0; c < CHAINS; c++)
                 s[c] += *(const dot_lanes *)(const void *)(a + i + c * WIDTH) *
                         *(const dot_lanes *)(const void *)(v + i + c * WIDTH);
-            }
+            for (int c = 0; c < STEP; c += 16) __builtin_prefetch(a + i + c + FETCH);
+        }
         s[0] = (s[0] + s[1]) + (s[2] + s[3]);
-        float sum = 0;
-        for (int c = 0; c < WIDTH / 2; c++) sum += s[0][c] + s[0][c + WIDTH / 2];
-        for (; i < j->k; i++) sum += a[i] * v[i];
-        j->out[r] = sum;
+        float lane[WIDTH];
+        for (int c = 0; c < WIDTH; c++) lane[c] = s[0][c];
+        for (int half = WIDTH / 2; half > 0; half /= 2)
+            for (int c = 0; c < half; c++) lane[c] += lane[c + half];
+        for (; i < j->k; i++) lane[0] += a[i] * v[i];
+        j->out[r] = lane[0];
     }
 }
 

@@ -8,6 +8,7 @@
 #include "core/half.h"
 #include "kernels/nontemporal.h"
 #include "kernels/rowwise.h"
+#include "kernels/vector.h"
 
 #include <math.h>
 #include <string.h>

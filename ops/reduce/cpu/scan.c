@@ -309,22 +309,39 @@ static void scan_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Cumulative sums of a float32 line in double, eight elements at a time: a prefix sum within the vector, plus
+/* Vectors of cumulative sums, and the lanes of v moved up by one, two and four. */
+#if defined(__AVX512F__)
+enum { STEP = 8 };
+#define UP_ONE(v) __builtin_shufflevector(v, zero, 8, 0, 1, 2, 3, 4, 5, 6)
+#define UP_TWO(v) __builtin_shufflevector(v, zero, 8, 8, 0, 1, 2, 3, 4, 5)
+#define UP_FOUR(v) __builtin_shufflevector(v, zero, 8, 8, 8, 8, 0, 1, 2, 3)
+#define LAST(v) __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7)
+#else
+enum { STEP = 4 };
+#define UP_ONE(v) __builtin_shufflevector(v, zero, 4, 0, 1, 2)
+#define UP_TWO(v) __builtin_shufflevector(v, zero, 4, 4, 0, 1)
+#define UP_FOUR(v) zero
+#define LAST(v) __builtin_shufflevector(v, v, 3, 3, 3, 3)
+#endif
+typedef double step_wide __attribute__((vector_size(STEP * 8)));
+typedef float step_narrow __attribute__((vector_size(STEP * 4), aligned(4), may_alias));
+
+/* Cumulative sums of a float32 line in double, STEP elements at a time: a prefix sum within the vector, plus
  * the sum of all elements before. */
 static void sum_line_f32(float *to, const float *x, int64_t n, double *carry)
 {
-    const f64_lanes zero = {0};
-    f64_lanes before = zero + *carry;
+    const step_wide zero = {0};
+    step_wide before = zero + *carry;
     int64_t i = 0;
-    for (; i + EIGHT <= n; i += EIGHT) {
-        f64_lanes v = __builtin_convertvector(HALF_AT(x + i), f64_lanes);
-        v += __builtin_shufflevector(v, zero, 8, 0, 1, 2, 3, 4, 5, 6);
-        v += __builtin_shufflevector(v, zero, 8, 8, 0, 1, 2, 3, 4, 5);
-        v += __builtin_shufflevector(v, zero, 8, 8, 8, 8, 0, 1, 2, 3);
-        f64_lanes last = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+    for (; i + STEP <= n; i += STEP) {
+        step_wide v = __builtin_convertvector(*(const step_narrow *)(const void *)(x + i), step_wide);
+        v += UP_ONE(v);
+        v += UP_TWO(v);
+        v += UP_FOUR(v);
+        const step_wide last = LAST(v);
         v += before;
         before += last;
-        *(f32_half *)(void *)(to + i) = __builtin_convertvector(v, f32_half);
+        *(step_narrow *)(void *)(to + i) = __builtin_convertvector(v, step_narrow);
     }
     double sum = before[0];
     for (; i < n; i++) to[i] = (float)(sum += (double)x[i]);

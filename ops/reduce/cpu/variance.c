@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) void widen(const f32_lanes *v, f64_
 static inline __attribute__((always_inline)) double folded(const f64_lanes *low, const f64_lanes *high)
 {
     f64_lanes v = *low + *high;
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    return lanes_sum_f64(&v);
 }
 
 static double sum_float(const float *x, int64_t n)

@@ -43,7 +43,7 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
 }
 
 /* Columns of a register tile. */
-#define WIDTH (GEMM_NV * GEMM_VECTOR / (int64_t)sizeof(T))
+#define WIDTH (GEMM_NV * VECTOR_BYTES / (int64_t)sizeof(T))
 
 #define T float
 #define GEMM(name) gemm_##name##_f32
