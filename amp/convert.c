@@ -200,4 +200,6 @@ void proa_autocast_leave(const proa_autocast_state *before)
     proa__convert_all(now.level != PROA_AMP_OFF);
 }
 
+bool proa_is_autocasting(void) { return now.level != PROA_AMP_OFF; }
+
 __attribute__((constructor)) static void install(void) { proa_door_install(PROA_DOOR_CONVERT, convert); }

@@ -135,6 +135,13 @@ def asks(op, name, public, in_place):
     return " ".join(filter(None, texts)) or None
 
 
+def floats(op, public):
+    """The py_floats of a callable."""
+    if not public or "PROMOTES" not in op.flags:
+        return "PY_FLOATS_MIX"
+    return "PY_FLOATS_MIX_EAGERLY" if op.entry.get("python_promotes") else "PY_FLOATS_SAME"
+
+
 def unknown_names(op):
     """Names of `checks:` and `asks:` that no callable of the op has."""
     known = {e.names[0].rpartition(".")[2] for e in entries(op)[1:]}
@@ -166,6 +173,6 @@ def emit(ops, cstr):
                     out.append(f"static const py_check py_checks_{label}[] = {{{', '.join(asked)}}};")
                 rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "
                             f"{cstr(e.signature)}, {index}, {len(e.params)}, {len(fixed)}, {result}, "
-                            f"{'true' if twin else 'false'}, {len(asked)}, {f'py_checks_{label}' if asked else 'NULL'}, "
+                            f"{'true' if twin else 'false'}, {floats(op, k > 0)}, {len(asked)}, {f'py_checks_{label}' if asked else 'NULL'}, "
                             f"{cstr(rules) if rules else 'NULL'}}},")
     return "\n".join(out) + "\nstatic const py_entry py_entries[] = {\n" + "\n".join(rows) + "\n};\n"

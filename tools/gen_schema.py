@@ -26,7 +26,7 @@ WIRE_TYPES = ["INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", 
 KEYS = {"op", "ranks", "call", "infer", "vjp", "saves", "saves_meta", "dtypes", "amp", "layout", "view", "view_first", "plan_view", "shape",
         "inplace", "over", "mutates", "rows", "promote", "no_grad", "lazy_grads", "broadcasts", "random", "lod", "kernels",
         "communicates",
-        "formula", "lanes", "grain", "flops", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "checks", "asks", "skip", "refuses", "oracle",
+        "formula", "lanes", "grain", "flops", "elementwise", "paddle", "samples", "doc", "tolerance", "reference", "python", "python_promotes", "checks", "asks", "skip", "refuses", "oracle",
         "optimizer"}
 COUNTS = {"numel", "size", "taps", "matrices", "given"}  # terms of `flops:`: proa__count_* in core/call_cost.h
 AMP = {"any": "ANY", "low_precision": "LOW", "float32": "F32", "widest": "WIDEST"}

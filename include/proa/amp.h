@@ -35,6 +35,8 @@ typedef struct proa_autocast_state {
 PROA_API proa_autocast_state proa_autocast_enter(proa_amp_level level, proa_autocast_opts opts);
 /* Restores the state that proa_autocast_enter returned. The macro PROA_AUTOCAST calls both. */
 PROA_API void proa_autocast_leave(const proa_autocast_state *before);
+/* Whether autocast is on for this thread. */
+PROA_API bool proa_is_autocasting(void);
 /* PROA_AUTOCAST(PROA_AMP_O1, .dtype = PROA_BF16) { … } */
 #define PROA_AUTOCAST(...) PROA_AUTOCAST_(__VA_ARGS__, )
 #define PROA_AUTOCAST_(level, ...)                                                                \

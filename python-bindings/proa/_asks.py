@@ -1,5 +1,6 @@
 """What Paddle's Python asks of a function's arguments before its C++ sees them, in the order of asking. The answers matter
-only after a call has failed: they choose the exception that Paddle raises for the first wrong argument. Uses _core, _errors.
+only after a call has failed: they choose the exception that Paddle raises for the first wrong argument. Before a call goes to
+a Program, the dtypes of its variables and whether a Program has the function are asked, too. Uses _core, _errors.
 
 Rules are words of a text. `static:` or `eager:` before a word limits it to programs or to eager calls, `!Type` behind it
 names another exception, or a category of Paddle's:
@@ -26,13 +27,13 @@ names another exception, or a category of Paddle's:
     x[].dtype        each entry has the attribute      AttributeError
     n[]<=6           has so few entries                ValueError
     dtype^           names a dtype as NumPy reads it   ValueError, TypeError
-    x~f4,i8          the same, of a variable of the program that is built
+    x~f4,i8          the same, of a variable of the program that is built; asked before the call, too
     x>>f4,f8         Paddle's CPU kernel exists        (NotFound), in programs (Unimplemented)
     x,y>>f4,f8       y's dtype selects the kernel, which exists; x has the same dtype
     x>>f4,f8>>y      x's does; y has the same          …, (InvalidArgument)
     x&int,bool       the same as x:int,bool, of an operator's attribute: (InvalidArgument) for a variable, in programs
     x[3]             has a dim 3                       IndexError
-    eager  static    the function is called there      AssertionError
+    eager  static    the function is called there      AssertionError (eager: before the call, too)
     x?               has a truth, compared with a text (what Python raises of a tensor or an array)
     n<?              has an order with numbers         TypeError
     x{}              is hashable                       TypeError
@@ -327,9 +328,24 @@ def _rules(text):
     return [_read(word) for word in text.split()]
 
 
+def _before(rules, who, values):
+    """Why a call must not go to the Program that is built: it has no such function, or not of a variable's dtype; else None."""
+    for _, test, given, _, _, _ in _rules(rules):
+        if test is _only and given[0] == "eager":
+            return "a Program has no such function"
+        if test is _variable and isinstance(values.get(given[0]), _core.Tensor):
+            said = test(who, values, *given)
+            if said:
+                return said
+    return None
+
+
 def answer(rules, who, values, failed):
     """Raises what Paddle raises for the first of the arguments (a dict by name) that a rule refuses; None if none does.
-    `failed` is the exception of the call, or its text."""
+    `failed` is the exception of the call, or its text; None before a call that goes to a Program."""
+    failed = failed or _before(rules, who, values)
+    if failed is None:
+        return
     values[_FAILED] = failed
     now = "static" if _core.is_capturing() else "eager"
     for mode, test, given, names, error, lead in _rules(rules):

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 
+#include <proa/amp.h>
 #include <proa/program.h>
 
 #include <stddef.h>
@@ -34,11 +35,16 @@ void py_restore_unless_raised(py_error error)
 
 void py_answer(PyObject *rules, PyObject *name, PyObject *given, const py_error *error)
 {
-    PyObject *failed = error->value ? error->value : Py_None;
+    PyObject *failed = error && error->value ? error->value : Py_None;
     PyObject *done = answer_of_asks
                          ? PyObject_CallFunctionObjArgs(answer_of_asks, rules, name, given, failed, NULL)
                          : NULL;
     Py_XDECREF(done);
+}
+
+bool py_asks_first(const char *rules)
+{
+    return rules && *rules && proa_program_current() && !py_captures_function() && !proa_is_autocasting();
 }
 
 /* ---- functions ------------------------------------------------------------------------- */
@@ -105,6 +111,12 @@ static PyObject *named(const py_asked *self, PyObject *result, PyObject *const *
 static PyObject *asked_call(PyObject *callable, PyObject *const *values, size_t flagged, PyObject *keywords)
 {
     py_asked *self = (py_asked *)callable;
+    if (py_asks_first(PyUnicode_AsUTF8(self->rules))) {
+        PyObject *first = arguments_by_name(self, values, PyVectorcall_NARGS(flagged), keywords);
+        if (first) py_answer(self->rules, self->function.func_name, first, NULL);
+        Py_XDECREF(first);
+        if (PyErr_Occurred()) return NULL;
+    }
     PyObject *result = PyObject_Vectorcall(self->original, values, flagged, keywords);
     if (result && self->name_at >= 0 && proa_program_current())
         return named(self, result, values, PyVectorcall_NARGS(flagged), keywords);

@@ -452,6 +452,12 @@ static PyObject *autocast_enter(PyObject *module, PyObject *args)
     return token;
 }
 
+static PyObject *is_autocasting(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(proa_is_autocasting());
+}
+
 /* autocast_leave(token): restores the autocast state from before autocast_enter; a second call does
  * nothing. */
 static PyObject *autocast_leave(PyObject *module, PyObject *token)
@@ -491,6 +497,8 @@ PyMethodDef py_autograd_functions[] = {
     {"gather_grads", gather_grads, METH_O, "Gradients of a list of parameters, and how many there are."},
     {"clear_grads", FAST(clear_grads), "Zeros or drops the gradients of a list of parameters."},
     {"autocast_enter", autocast_enter, METH_VARARGS, "Switches autocast; returns a token."},
+    {"is_autocasting", is_autocasting, METH_NOARGS,
+     "is_autocasting() -> whether autocast is on for this thread"},
     {"autocast_leave", autocast_leave, METH_O, "Undoes autocast_enter."},
     {"set_recording", set_recording, METH_O, "Switches recording; returns what it was."},
     {"is_recording", is_recording, METH_NOARGS, "True if calls are recorded."},

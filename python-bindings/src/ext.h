@@ -155,12 +155,16 @@ typedef struct py_entry {
     const char *signature;
     uint16_t op; /* in proa_op_table */
     uint8_t n_params, n_fixed;
-    int8_t result; /* field of the one output returned; −1: all new outputs */
-    bool in_place; /* output 0 is input 0's memory */
+    int8_t result;  /* field of the one output returned; −1: all new outputs */
+    bool in_place;  /* output 0 is input 0's memory */
+    uint8_t floats; /* a py_floats */
     uint8_t n_checks;
     const py_check *checks;
     const char *asks; /* rules of proa/_asks.py for calls that fail; NULL: none */
 } py_entry;
+
+/* Modes of a callable for operands of two floating dtypes, which the op itself brings together. */
+typedef enum py_floats { PY_FLOATS_MIX, PY_FLOATS_MIX_EAGERLY, PY_FLOATS_SAME } py_floats;
 
 /* New reference: the docstring. */
 PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
@@ -183,8 +187,10 @@ void py_drop(py_error error);
 /* Sets it again if no other exception was raised in between. */
 void py_restore_unless_raised(py_error error);
 /* Raises what `answer` of proa/_asks.py raises, if anything, for the arguments of a call (a dict by name)
- * that failed with `error`. */
+ * that failed with `error`; NULL before the call. */
 void py_answer(PyObject *rules, PyObject *name, PyObject *given, const py_error *error);
+/* True if the rules are asked before the call, too: it goes to a Program, outside of autocast. */
+bool py_asks_first(const char *rules);
 extern PyMethodDef py_asks_functions[];
 bool py_ready_asks(void);
 
@@ -196,6 +202,8 @@ struct proa_input_spec;
 PyObject *py_wrap_program(struct proa_program *p);
 /* A Program object on p, which `owner` keeps alive. */
 PyObject *py_view_program(struct proa_program *p, PyObject *owner);
+/* Whether the open program belongs to a function under capture rather than to a Program object. */
+bool py_captures_function(void);
 /* The program of an object of py_program_type. */
 struct proa_program *py_program_of(PyObject *obj);
 /* [(name, shape, dtype), ...] as specs that end with the scope. False with an exception. */

@@ -5,6 +5,7 @@
 
 #include "core/args_visit.h"
 
+#include <proa/amp.h>
 #include <proa/program.h>
 #include <proa/wire.h>
 
@@ -257,6 +258,41 @@ static bool numbers_pass(const py_op *self, const void *args)
     return true;
 }
 
+static bool is_floating(proa_dtype dtype)
+{
+    return dtype == PROA_F16 || dtype == PROA_BF16 || dtype == PROA_F32 || dtype == PROA_F64;
+}
+
+/* The first input whose floating dtype another input's floating dtype differs from; NULL if none does. */
+static const proa_field *find_mixed_floats(const proa_op *op, const void *args)
+{
+    int dtype = PROA_NODTYPE;
+    for (const proa_field *f = op->fields; f < op->fields + op->n_in; f++) {
+        proa_tensor **one = proa__field_one(f, args);
+        if (!one || !*one || *one == PROA_NONE || !is_floating((proa_dtype)(*one)->dtype)) continue;
+        if (dtype != PROA_NODTYPE && (*one)->dtype != dtype) return f;
+        dtype = (*one)->dtype;
+    }
+    return NULL;
+}
+
+/* False with an exception for two floating dtypes that Paddle's function does not bring together, as few do
+ * and none in a Program. Autocast converts all operands. */
+static bool floats_agree(const py_op *self, const void *args)
+{
+    const uint8_t floats = self->entry->floats;
+    if (floats == PY_FLOATS_MIX) return true;
+    const proa_field *f = find_mixed_floats(self->op, args);
+    if (!f || proa_is_autocasting()) return true;
+    if (floats == PY_FLOATS_MIX_EAGERLY && (!proa_program_current() || py_captures_function())) return true;
+    const char *dtype = proa_dtype_name((proa_dtype)(*proa__field_one(f, args))->dtype);
+    PyErr_Format(PyExc_ValueError,
+                 "(InvalidArgument) %s: %s is %s, and another operand of another floating dtype; convert one "
+                 "with cast",
+                 self->name, f->name, dtype);
+    return false;
+}
+
 /* ---- refusals ------------------------------------------------------------------------- */
 
 /* New reference: the given arguments by name; NULL without an exception if they do not fit the signature. */
@@ -277,17 +313,24 @@ static PyObject *given_arguments(const py_op *self, PyObject *const *values, Py_
     return given;
 }
 
+/* Raises what the entry's `asks:` say of a call that failed with `error`, or (NULL) that is to be made. */
+static void ask(const py_op *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords,
+                const py_error *error)
+{
+    PyObject *given = given_arguments(self, values, n, keywords);
+    PyObject *rules = given ? PyUnicode_FromString(self->entry->asks) : NULL;
+    if (rules) py_answer(rules, self->function.func_name, given, error);
+    Py_XDECREF(rules);
+    Py_XDECREF(given);
+}
+
 /* Replaces the error of a failed call by what the entry's `asks:` say of its arguments. Always NULL. */
 static PyObject *refuse_as_asked(const py_op *self, PyObject *const *values, Py_ssize_t n, PyObject *keywords)
 {
     if (!self->entry->asks) return NULL;
     py_error error = py_fetch();
-    PyObject *given = given_arguments(self, values, n, keywords);
-    PyObject *rules = given ? PyUnicode_FromString(self->entry->asks) : NULL;
-    if (rules) py_answer(rules, self->function.func_name, given, &error);
+    ask(self, values, n, keywords, &error);
     py_restore_unless_raised(error);
-    Py_XDECREF(rules);
-    Py_XDECREF(given);
     return NULL;
 }
 
@@ -393,6 +436,11 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
         proa_clear_error();
         return refuse_as_asked(self, values, n, keywords);
     }
+    if (py_asks_first(self->entry->asks)) {
+        ask(self, values, n, keywords, NULL);
+        if (PyErr_Occurred()) return NULL;
+    }
+    if (!floats_agree(self, args)) return refuse_as_asked(self, values, n, keywords);
     if (self->entry->n_checks && !numbers_pass(self, args)) return refuse_as_asked(self, values, n, keywords);
     if (self->entry->in_place) alias_outputs(op, args);
     if (run(op, args) != PROA_OK) return py_raise(), refuse_as_asked(self, values, n, keywords);

@@ -121,12 +121,16 @@ static PyObject *is_capturing(PyObject *module, PyObject *unused)
     return PyBool_FromLong(proa_program_current() != NULL);
 }
 
-/* Whether the open program belongs to a function under capture rather than to a Program object. */
+bool py_captures_function(void)
+{
+    const proa_program *now = proa_program_current();
+    return now && !(opened && now == py_program_of(opened));
+}
+
 static PyObject *captures_function(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    const proa_program *now = proa_program_current();
-    return PyBool_FromLong(now && !(opened && now == py_program_of(opened)));
+    return PyBool_FromLong(py_captures_function());
 }
 
 /* ---- capture and load ------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 """Helpers of the tensor functions: argument conversion, writing in place, and in-place variants of compositions."""
 import inspect
 import operator
+import types
 
 from .. import _core
 from .._asks import answer
@@ -8,6 +9,7 @@ from .._errors import of_kind
 from ..framework.dims import alike, differ, number, runs_number
 
 Tensor = _core.Tensor
+public = types.SimpleNamespace(**_core.api("paddle"))  # ops as Paddle's functions: most refuse operands of two floating dtypes
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
@@ -36,6 +38,13 @@ def need_tensor(value, what):
     if not isinstance(value, Tensor):
         raise of_kind(f"{what} must be a Tensor, got {type(value).__name__}")
     return value
+
+
+def need_one_floating(who, *operands):
+    """The floating operands of functions that promote none have one dtype; autocast converts them."""
+    dtypes = {t.dtype for t in operands if isinstance(t, Tensor) and dtype_name(t.dtype) in FLOATING}
+    if len(dtypes) > 1 and not _core.is_autocasting():
+        raise ValueError(f"(InvalidArgument) {who}: the operands are {' and '.join(map(dtype_name, dtypes))}; convert one with cast")
 
 
 def need_variable(value, what):

@@ -5,7 +5,7 @@ from .. import _core
 from .._asks import asks
 from .._errors import of_kind
 from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
-from ._tools import Tensor, dtype_name, is_number, like, need_variable, plain_ints, twin
+from ._tools import Tensor, dtype_name, is_number, like, need_one_floating, need_variable, plain_ints, public, twin
 
 __all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
            "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
@@ -17,7 +17,7 @@ _OPEN = 1024  # what an unknown length counts as where an order of products is c
 @asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1]=mat2[-2] input,mat2>>i4,i8,f4,f8,c8,c16")
 def mm(input, mat2, name=None):
     """matmul without transposes."""
-    return _core.matmul(input, mat2)
+    return public.matmul(input, mat2)
 
 
 def norm(x, p="fro", axis=None, keepdim=False, name=None):
@@ -51,9 +51,11 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
 @asks("eager:p:number,bool!InvalidArgument x~bf,f2,f4,f8 y~bf,f2,f4,f8 x,y>>f4,f8")
 def dist(x, y, p=2, name=None):
     """The p-norm of x - y over all elements."""
+    need_one_floating("dist", x, y)
     return _core.p_norm(_core.subtract(x, y), float(p), -1, 1e-12, False, True)
 
 
+@asks("static:input.shape input~f2,f4,f8,i4,i8")
 def t(input, name=None):
     """A matrix transposed; tensors with fewer axes as they are."""
     ndim = len(input.shape)
@@ -189,7 +191,7 @@ def tensordot(x, y, axes=2, name=None):
     left, right = _core.transpose(x, rx + ax), _core.transpose(y, ay + ry)
     left = _core.reshape(left, [-1, math.prod(x.shape[a] for a in ax)])
     right = _core.reshape(right, [math.prod(y.shape[b] for b in ay), -1])
-    return reshaped(_core.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
+    return reshaped(public.matmul(left, right), [x.shape[a] for a in rx] + [y.shape[b] for b in ry])
 
 
 def multi_dot(x, name=None):

@@ -54,6 +54,7 @@ def _crop_ints(name, values):
 
 @asks("static:shape:list,tuple,None,Tensor static:offsets:list,tuple,None,Tensor static:shape[]>=1,-1 static:offsets[]>=0 "
       "shape[i] offsets[i]")
+@asks("x~f4,f8,i4,i8")
 def crop(x, shape=None, offsets=None, name=None):
     """The box of this shape that starts at offsets; -1 in shape means up to the end."""
     need_variable(x, "crop: x")
@@ -192,12 +193,13 @@ def broadcast_tensors(input, name=None):
     return [_core.expand(t, shape) for t in input]
 
 
+@asks("x~f2,f4,f8,i4,i8,b")
 def reverse(x, axis, name=None):
     """x with the order along axis (or axes) turned round; the older name of flip."""
     return _core.flip(x, [axis] if isinstance(axis, int) else axis)
 
 
-@asks("x:Tensor")
+@asks("x:Tensor x~f2,f4,f8,i4,i8,b")
 def rot90(x, k=1, axes=[0, 1], name=None):
     """x turned k times by 90 degrees in the plane of two axes."""
     need_variable(x, "rot90: x")
@@ -328,7 +330,7 @@ def unfold(x, axis, size, step, name=None):
     return moveaxis(taken, axis + 1, -1)
 
 
-@asks("eager:x:Tensor!ValueError static:x:Tensor!ValueError eager:repeats:int,Tensor!InvalidArgument")
+@asks("eager:x:Tensor!ValueError static:x:Tensor!ValueError eager:repeats:int,Tensor!InvalidArgument x~f4,f8,i4,i8")
 def repeat_interleave(x, repeats, axis=None, name=None):
     """x with each entry along axis (of flattened x without axis) repeated.
 
@@ -374,6 +376,7 @@ def _filled(x, mask, value):
     return _core.where(mask, _core.cast(like(value, x), x.dtype), x)
 
 
+@asks("static:x.shape x~bf,f2,f4,f8,i4,i8 value~bf,f2,f4,f8,i4,i8")
 def masked_fill(x, mask, value, name=None):
     """x with value (a number or 0-D Tensor) where mask is True.
 
@@ -513,7 +516,7 @@ def _optional(wanted, results):
     return out[0] if len(out) == 1 else tuple(out)
 
 
-@asks("eager:axis:int,None!InvalidArgument eager:axis@x!InvalidArgument static:axis@x!InvalidArgument")
+@asks("eager:axis:int,None!InvalidArgument eager:axis@x!InvalidArgument static:axis@x!InvalidArgument x~f2,bf,f4,f8,i4,i8")
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
     """x's different elements in rising order (slices along axis), and what else is asked for.
 
@@ -527,6 +530,7 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
     return _optional(wanted, _core.unique(x, *wanted, [] if axis is None else [axis], dtype))
 
 
+@asks("x~f4,f8,i4,i8")
 def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):
     """x with runs of equal elements (slices along axis) shortened to one."""
     wanted = (return_inverse, return_counts)

@@ -3,7 +3,8 @@ from .. import _core
 from .._asks import ask, asks
 from .._errors import need_attribute, of_kind
 from ..framework.dims import alike, differ, known, reshaped, runs_number
-from ._tools import COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_variable, overwrite, twin, whole_number
+from ._tools import (COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_one_floating, need_variable, overwrite, public,
+                     twin, whole_number)
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -50,6 +51,7 @@ def scale_(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 def pow(x, y, name=None):
     """x to the power y, a number or a Tensor."""
     if isinstance(y, Tensor):
+        need_one_floating("pow", x, y)
         return _core.elementwise_pow(x, y)
     if not isinstance(y, (int, float)) and (isinstance(y, complex) or not is_number(y)):
         raise TypeError(f"pow: y must be a number or a Tensor, got {type(y).__name__}")
@@ -70,6 +72,7 @@ def lerp(x, y, weight, name=None):
     """x + weight·(y - x); weight is a float or a Tensor."""
     if not isinstance(weight, (float, Tensor)) and not runs_number(weight):
         raise of_kind(f"lerp: weight must be a float or a Tensor, got {type(weight).__name__}")
+    need_one_floating("lerp", x, y, weight)
     return _core.lerp(x, y, like(weight, x))
 
 
@@ -79,7 +82,7 @@ def inner(x, y, name=None):
     if any(all(alike(n, 1) for n in t.shape) for t in (x, y)):
         return _core.multiply(x, y)
     a, b = _core.reshape(x, [-1, x.shape[-1]]), _core.reshape(y, [-1, y.shape[-1]])
-    return reshaped(_core.matmul(a, b, False, True), x.shape[:-1] + y.shape[:-1])
+    return reshaped(public.matmul(a, b, False, True), x.shape[:-1] + y.shape[:-1])
 
 
 def outer(x, y, name=None):
@@ -89,7 +92,7 @@ def outer(x, y, name=None):
     [[3, 4], [6, 8]]
     """
     try:
-        return _core.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
+        return public.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
     except Exception as error:
         need_attribute("outer", "reshape", x=x, y=y)
         ask("x,y>>i4,i8,f4,f8,c8,c16", "outer", error, x=x, y=y)
@@ -100,10 +103,10 @@ def outer(x, y, name=None):
 def logaddexp(x, y, name=None):
     """log(exp(x) + exp(y))."""
     near = _core.exp(_core.neg(_core.abs(_core.subtract(x, y))))
-    return _core.add(_core.log1p(near), _core.maximum(x, y))
+    return _core.add(_core.log1p(near), public.maximum(x, y))
 
 
-@asks("static:axis:-Tensor!InvalidArgument")
+@asks("static:axis:-Tensor!InvalidArgument x~f2,bf,f4,f8,i4,i8")
 def cumsum(x, axis=None, dtype=None, name=None):
     """Running sums along axis, of flattened x without axis.
 
@@ -117,6 +120,7 @@ def cumsum(x, axis=None, dtype=None, name=None):
     return _core.cumsum(x, -1 if axis is None else axis, None, axis is None)
 
 
+@asks("x~f2,f4,f8,bf")
 def logcumsumexp(x, axis=None, dtype=None, name=None):
     """Running log-sum-exp along axis, of flattened x without axis."""
     if dtype is not None:
@@ -159,11 +163,13 @@ def _as_floating(x):
     return x if dtype_name(x.dtype) in FLOATING else _core.cast(x, "float32")
 
 
+@asks("x~i4,i8,f4,f8")
 def rad2deg(x, name=None):
     """Radians to degrees."""
     return _core.scale(_as_floating(x), 57.29577951308232)
 
 
+@asks("x~i4,i8,f4,f8")
 def deg2rad(x, name=None):
     """Degrees to radians."""
     return _core.scale(_as_floating(x), 0.017453292519943295)
@@ -174,6 +180,7 @@ def deg2rad(x, name=None):
 def gcd(x, y, name=None):
     """The greatest common divisor, element by element."""
     need_attribute("gcd", "shape", x=x, y=y)
+    need_one_floating("gcd", x, y)
     x, y = _core.add(x, _core.full_like(y, 0)), _core.add(y, _core.full_like(x, 0))
     x, y = _core.abs(x), _core.abs(y)
 
@@ -202,7 +209,7 @@ def lcm(x, y, name=None):
     return _core.floor_divide(_core.abs(_core.multiply(x, y)), safe)
 
 
-@asks("static:n:-Tensor!ValueError")
+@asks("static:x.shape static:n:-Tensor!ValueError x~f2,f4,f8,b,i4,i8")
 def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     """Differences of neighbors along axis, n times over.
 
@@ -222,6 +229,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     return x
 
 
+@asks("static:x.dtype x~i4,i8,f4,f8")
 def frac(x, name=None):
     """x without its whole part."""
     if dtype_name(x.dtype) not in ("int32", "int64", "float32", "float64") or not isinstance(x, Tensor):
@@ -249,6 +257,7 @@ def hypot(x, y, name=None):
     return _core.sqrt(_core.add(_core.pow(x, 2), _core.pow(y, 2)))
 
 
+@asks("x~b,f2,f4,f8,i2,i4,i8,u1,bf y~b,f2,f4,f8,i2,i4,i8,u1,bf")
 def ldexp(x, y, name=None):
     """x·2^y."""
     for t, what in ((x, "x"), (y, "y")):
@@ -322,7 +331,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
     return x
 
 
-@asks("eager:x.dtype eager:x.place axis[i]")
+@asks("eager:x.dtype eager:x.place axis[i] x~f2,f4,f8,i4,i8")
 def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     """sum, with NaN counted as zero."""
     if dtype_name(x.dtype) in FLOATING:
@@ -330,7 +339,7 @@ def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     return _core.sum(x, [] if axis is None else axis, dtype, keepdim)
 
 
-@asks("eager:x.dtype axis[i]")
+@asks("eager:x.dtype axis[i] x~bf,f2,f4,f8")
 def nanmean(x, axis=None, keepdim=False, name=None):
     """The mean of what is not NaN."""
     axis = [] if axis is None else axis
@@ -358,6 +367,7 @@ def renorm(x, p, axis, max_norm):
     return _core.renorm(x, float(p), axis, float(max_norm))
 
 
+@asks("x~bf,f2,f4,f8,i4,i8,c8,c16")
 def take(x, index, mode="raise", name=None):
     """Elements of flattened x; mode says what becomes of indices outside: raise, wrap or clip."""
     if mode not in ("raise", "wrap", "clip"):
@@ -413,6 +423,7 @@ def cumulative_trapezoid(y, x=None, dx=None, axis=-1, name=None):
     return _core.cumsum(parts, axis)
 
 
+@asks("x~c8,c16,f4,f8,i4,i8")
 def vander(x, n=None, increasing=False, name=None):
     """The matrix of x's powers, one column each."""
     need_variable(x, "vander: x")
@@ -429,6 +440,7 @@ def vander(x, n=None, increasing=False, name=None):
     return powers if increasing else _core.flip(powers, [1])
 
 
+@asks("static:x.shape x~b,f2,f4,f8,i4,i8,c8,c16")
 def combinations(x, r=2, with_replacement=False, name=None):
     """All choices of r elements of x, one a row."""
     if len(x.shape) != 1:

@@ -7,6 +7,7 @@ from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, over
 __all__ = ["bucketize", "nonzero", "sort", "top_p_sampling", "where", "where_"]
 
 
+@asks("static:x.shape x~i2,i4,i8,bf,f2,f4,f8,b")
 def nonzero(x, as_tuple=False):
     """The indices of x's non-zero elements: a matrix with one a row, or with as_tuple a column for each axis.
 

@@ -34,6 +34,7 @@ def std(x, axis=None, unbiased=True, keepdim=False, name=None):
     return _core.sqrt(var(x, axis, unbiased, keepdim))
 
 
+@asks("x~b,f2,f4,f8,i2,i4,i8,u1,bf")
 def median(x, axis=None, keepdim=False, name=None):
     """The middle value along axis; of an even number, the mean of the two middle ones. NaN if there is one.
 

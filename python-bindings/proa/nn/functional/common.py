@@ -5,6 +5,9 @@ from ..._errors import of_kind
 from ...framework.random import program_seed
 from ._args import ints
 
+_linear = _core.api("paddle.nn.functional")["linear"]  # refuses operands of two floating dtypes
+_matmul = _core.api("paddle")["matmul"]
+
 
 # ---- dropout -----------------------------------------------------------------------------------------------------
 
@@ -264,14 +267,14 @@ def linear(x, weight, bias=None, name=None):
     [2, 4]
     """
     try:
-        plain = weight.ndim == 2 and (bias is None or bias.ndim == 1)
+        plain = weight.ndim == 2 and (bias is None or bias.ndim == 1 and bias.dtype == weight.dtype)
     except AttributeError:
         raise of_kind("linear: weight and bias must be Tensors, got "
                       f"{type(weight).__name__} and {type(bias).__name__}") from None
     try:
         if plain:
-            return _core.linear(x, weight, bias)
-        out = _core.matmul(x, weight)
+            return _linear(x, weight, bias)
+        out = _matmul(x, weight)
     except Exception as error:
         ask("static:x.dtype x,weight>>i4,i8,f4,f8,c8,c16", "linear", error, x=x, weight=weight)
         raise

@@ -14,7 +14,7 @@ def margin_ranking_loss(input, other, label, margin=0.0, reduction="mean", name=
     return reduced(_core.relu(gap + margin if margin != 0.0 else gap), reduction, "margin_ranking_loss")
 
 
-@asks("eager:label.place")
+@asks("eager:label.place input~f4,f8 label~f4,f8")
 def hinge_embedding_loss(input, label, margin=1.0, reduction="mean", name=None):
     """input where label is 1, max(0, margin - input) where it is -1."""
     reduction_of(reduction, "hinge_embedding_loss")
@@ -78,7 +78,7 @@ def triplet_margin_loss(input, positive, negative, margin=1.0, p=2, epsilon=1e-6
     return reduced(_core.clip(near - far + margin, 0.0), reduction, "triplet_margin_loss")
 
 
-@asks("input[0]=label[0] input#2!InvalidArgument")
+@asks("input[0]=label[0] input#2!InvalidArgument input~f4,f8 label~i4,i8")
 def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None, reduction="mean", name=None):
     """The mean over classes of max(0, margin - input[label] + input[class]) ** p, label's own class left out."""
     reduction_of(reduction, "multi_margin_loss")
@@ -98,6 +98,7 @@ def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None
     return reduced(loss, reduction, "multi_margin_loss")
 
 
+@asks("weight~f4,f8")
 def multi_label_soft_margin_loss(input, label, weight=None, reduction="mean", name=None):
     """Cross-entropy of sigmoid(input) and several labels, averaged over classes."""
     reduction_of(reduction, "multi_label_soft_margin_loss")

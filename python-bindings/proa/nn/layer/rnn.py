@@ -10,6 +10,7 @@ from .container import LayerList
 from .layers import Layer
 
 __all__ = ["BiRNN", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCellBase", "SimpleRNN", "SimpleRNNCell"]
+_matmul = _core.api("paddle")["matmul"]  # refuses operands of two floating dtypes
 
 
 def _map(fn, first, *others):
@@ -125,10 +126,10 @@ class _Cell(RNNCellBase):
         setattr(self, name, param)
 
     def _from_input(self, inputs):
-        return _core.add(_core.matmul(inputs, self.weight_ih, transpose_y=True), self.bias_ih)
+        return _core.add(_matmul(inputs, self.weight_ih, transpose_y=True), self.bias_ih)
 
     def _from_state(self, hidden):
-        return _core.add(_core.matmul(hidden, self.weight_hh, transpose_y=True), self.bias_hh)
+        return _core.add(_matmul(hidden, self.weight_hh, transpose_y=True), self.bias_hh)
 
     @property
     def state_shape(self):
