@@ -188,8 +188,10 @@ def bad_calls(path):
              f"{len(rows)} calls with one mistake each, of {len({row[0] for row in rows})} public callables. {refused} of them "
              f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
              f"{share(types, refused)} in type. {sum(reasons.values())} more differ for a reason that a rule states (below), {left} "
-             f"without one: {share(refused - left, refused)} agree or have a reason. Both take {kinds['taken']}; real Paddle's process "
-             f"ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
+             f"without one: {share(refused - left, refused)} agree or have a reason. Both take {kinds['taken']}. {kinds['no kernel']} more "
+             "are no bad calls: they pass float16 or bfloat16, which Proa computes with, Paddle's own text says that its build for CPUs has no "
+             "kernel registered for them, and no list of dtypes in its Python excludes them; Paddle's build for GPUs, which has such kernels, "
+             f"was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
              "| mistake | refused | agree |", "|---|---|---|"]
     for name, n in sorted(mistakes.items()):
         total = n["same"] + n["differ"]

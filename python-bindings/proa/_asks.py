@@ -252,7 +252,7 @@ def _dim(who, values, name, i):
 
 
 def _truth(who, values, name):
-    if hasattr(values[name], "__array__") and not _core.is_capturing():
+    if hasattr(values[name], "__array__") and not (_core.is_capturing() and isinstance(values[name], _core.Tensor)):
         bool(values[name])
 
 

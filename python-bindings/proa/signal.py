@@ -79,7 +79,7 @@ def stft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, p
     return _core.squeeze(out, [0]) if ndim == 1 else out
 
 
-@asks("x.shape n_fft<?")
+@asks("x.shape n_fft<? hop_length<?")
 def istft(x, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=True,
           length=None, return_complex=False, name=None):
     """The signal whose stft x is: windows transformed back, summed, and divided by the sum of squared windows."""

@@ -11,14 +11,14 @@ CASES = HERE.parent / "parity/cases"
 MODULES = ["nn_functional_activation", "nn_functional_common", "nn_functional_conv", "nn_functional_loss",
            "nn_layers_norm", "nn_rnn", "nn_transformer", "tensor_creation", "tensor_indexing", "tensor_linalg",
            "tensor_manipulation", "tensor_math", "tensor_operators"]
-# cases that look at values while they run, or whose text shows them; a program cannot
+# cases that look at values while they run, or whose text shows them; a program cannot. Paddle's programs take no complex kron.
 REFUSED = {
     "nn_functional_activation": {"elu_in_place", "gumbel_softmax_shape"},
     "nn_functional_common": {"dropout_kept_values", "pad", "sequence_mask"},
     "nn_functional_loss": {"bce_of_no_probabilities", *(f"{a}_{b}" for a in ("embedding", "likelihood") for b in ("mean", "sum", "none"))},
     "tensor_creation": {"members", "state", "printing", "shapes_of_arrays"},
     "tensor_indexing": {"get_masks", "set_masks"},
-    "tensor_linalg": {"contractions"},
+    "tensor_linalg": {"contractions", "products_of_real_and_complex"},
     "tensor_manipulation": {"gathers", "fills"},
     "tensor_math": {"inplace_binary", "integers"},
     "tensor_operators": {"numbers", "with_arrays"},

@@ -53,6 +53,12 @@ def type_of(outcome):
     return outcome.partition("|")[0]
 
 
+# Texts of Paddle's own: its build for CPUs has no kernel for the call's dtype, or none of the operator's dtypes is this one.
+KERNEL = re.compile(r"The kernel with key \(CPU, .*\b(float16|bfloat16)\) of kernel|There are no kernels which are registered in the \w+ operator")
+# Its Python's lists of dtypes, which it reads in programs.
+LISTED = re.compile(r"The data type of '[^']*' in .* must be")
+
+
 class Row:
     """A row of results.tsv."""
 
@@ -66,6 +72,13 @@ class Row:
     def is_of(self, pairs):
         """True if the row is of one of these (function, argument)."""
         return any(self.parameter == argument and f".{self.name}".endswith(f".{function}") for function, argument in pairs)
+
+
+def lacks_kernel(cells):
+    """True for a call that is no bad one: Proa computes it, and Paddle says that its build for CPUs has no kernel for float16 or
+    bfloat16. Those that a list of Paddle's Python refuses in programs (LISTED) are left to the caller."""
+    row = Row(cells)
+    return row.takes and row.mistake == "dtype" and bool(re.search(r'"b?float16"', row.call) and KERNEL.search(row.text))
 
 
 RULES = [

@@ -196,7 +196,7 @@ def _info(prefix):
     return found
 
 
-@asks("path:str")
+@asks("path:-Tensor!AssertionError path:str")
 def load(path, **configs):
     """Loads what jit.save (or static.save_inference_model) saved, here or in real Paddle, as a TranslatedLayer, to the
     device that set_device chose."""

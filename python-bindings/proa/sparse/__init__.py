@@ -146,6 +146,7 @@ def rad2deg(x, name=None):
     return _scaled("rad2deg", x, 180 / math.pi)
 
 
+@asks("index_dtype?")
 def cast(x, index_dtype=None, value_dtype=None, name=None):
     """x with values of another dtype. Coordinates are int64 whatever index_dtype says."""
     _, value_dtype = (None if dtype is None else to_dtype(dtype) for dtype in (index_dtype, value_dtype))
@@ -384,7 +385,7 @@ def slice(x, axes, starts, ends, name=None):
     return like(x, SparseCooTensor(at[:, keep], values, shape, t.is_coalesced()))
 
 
-@asks("eager:keepdim:bool!InvalidArgument")
+@asks("eager:keepdim:bool!InvalidArgument dtype:dtype,None!ValueError")
 def sum(x, axis=None, dtype=None, keepdim=False, name=None):
     """Sums over axis, or over all; sparse again, with one element if all are summed.
 

@@ -45,7 +45,7 @@ def _is_integer(value):
     return isinstance(value, int) or (is_number(value) and hasattr(value, "__index__"))
 
 
-@asks("start:-complex end:-complex step:-complex")
+@asks("start:-complex end:-complex step:-complex step:-bytes!ValueError")
 def arange(start=0, end=None, step=1, dtype=None, name=None):
     """Values from start up to, not including, end; int64 if all three are integers, else the default dtype.
 
@@ -159,10 +159,10 @@ _OF_INDICES = "dtype^ static:row:int static:col:int,None static:offset:int"
 
 
 @asks(_OF_INDICES)
-def tril_indices(row, col=None, offset=0, dtype="int64"):
+def tril_indices(row, col, offset=0, dtype="int64"):
     """Row and column indices, [2, n], of the lower triangle of a row × col matrix.
 
-    >>> paddle.tril_indices(2).tolist()
+    >>> paddle.tril_indices(2, 2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
     return _core.tril_indices(row, row if col is None else col, offset, dtype)

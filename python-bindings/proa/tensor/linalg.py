@@ -14,7 +14,7 @@ _INF = float("inf")
 _OPEN = 1024  # what an unknown length counts as where an order of products is chosen
 
 
-@asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1]=mat2[-2] input,mat2>>i4,i8,f4,f8,c8,c16")
+@asks("input~f2,f4,f8 mat2~f2,f4,f8 static:input[-1] static:input[-1]=mat2[-2] input,mat2>>i4,i8,f4,f8,c8,c16")
 def mm(input, mat2, name=None):
     """matmul without transposes."""
     return public.matmul(input, mat2)
@@ -255,7 +255,7 @@ def _swapped(x):
     return _core.transpose(x, list(range(n - 2)) + [n - 1, n - 2])
 
 
-@asks("static:x.dtype x~f4,f8,c8,c16")
+@asks("static:x.dtype x~f4,f8,c8,c16 static:rcond:-list eager:rcond:-list!PreconditionNotMet")
 def pinv(x, rcond=1e-15, hermitian=False, name=None):
     """The pseudo-inverse; singular values below rcond times the greatest count as zero."""
     if hermitian:

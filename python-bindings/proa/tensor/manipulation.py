@@ -346,6 +346,7 @@ def repeat_interleave(x, repeats, axis=None, name=None):
     return _core.repeat_interleave(x, None, repeats, axis)
 
 
+@asks("static:shape?")
 def scatter_nd(index, updates, shape, name=None):
     """Zeros of this shape with updates added at index.
 

@@ -357,7 +357,7 @@ def count_nonzero(x, axis=None, keepdim=False, name=None):
     return _core.sum(_core.cast(_core.cast(x, "bool"), "int64"), [] if axis is None else axis, None, keepdim)
 
 
-@asks("x.shape eager:axis:int,float,bool eager:axis:-float!InvalidArgument axis@x eager:p:number,bool!InvalidArgument "
+@asks("x.shape static:axis<? eager:axis:int,float,bool eager:axis:-float!InvalidArgument axis@x eager:p:number,bool!InvalidArgument "
       "eager:max_norm:number,bool!InvalidArgument static:p:number,bool static:max_norm:-Tensor!InvalidArgument x~f4,f8")
 def renorm(x, p, axis, max_norm):
     """x with every slice along axis scaled down to a p-norm of at most max_norm."""
@@ -407,6 +407,7 @@ def _trapezoids(y, x, dx, axis, what):
     return _core.scale(_core.multiply(pairs, step), 0.5), axis
 
 
+@asks("static:axis:-Tensor")
 def trapezoid(y, x=None, dx=None, axis=-1, name=None):
     """The integral of y along axis by the trapezoid rule.
 

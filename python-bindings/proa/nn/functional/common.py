@@ -84,7 +84,7 @@ _PAD_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@asks("data_format.upper x.shape x#3,4,5!AssertionError")
+@asks("eager:x:Tensor!InvalidArgument data_format.upper x.shape x#3,4,5!AssertionError")
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
     every axis of x, first axis first.
@@ -292,7 +292,7 @@ def bilinear(x1, x2, weight, bias=None, name=None):
     return out if bias is None else out + bias
 
 
-@asks("static:epsilon:-Tensor!ValueError label~bf,f2,f4,f8")
+@asks("static:epsilon:-Tensor!ValueError static:prior_dist:Tensor,None!ValueError label~bf,f2,f4,f8")
 def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):
     """(1 - epsilon) * label + epsilon * prior_dist (the uniform one if not given)."""
     if not 0.0 <= epsilon <= 1.0:
