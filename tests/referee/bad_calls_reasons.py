@@ -18,7 +18,7 @@ EMPTY = re.compile(r"must not (be )?empty|dims size must not be equal 0|Tensor h
                    r"meta data must be valid when call|can't be 0|should be greater than 0|must be greater than 0, but the value|"
                    r"input variable X has not been initialized|should not be zero", re.I)
 RANKS = re.compile(r"rank of input should be less than 7|range of \[1, 6\]|Maximum supported rank for broadcast")
-MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtype|out in place must be")
+MIXED = re.compile(r"but the first operand is|but \w+ is \w+\[|expected x's dtype|out in place must be|of another floating dtype")
 
 
 # Arguments that Proa does not read: its answer does not depend on them.
@@ -110,7 +110,7 @@ RULES = [
      lambda r: r.theirs == "ok" and r.name.endswith("Assign.forward") and r.own.startswith("the initial value's shape")),
     ("Paddle's kernel takes int32 and int64 alone for indices, Proa's any integers",
      lambda r: r.takes and "emebdding input only support int32 and int64" in r.text),
-    ("Proa has a kernel of a dtype that Paddle's CPU lacks (float16, bfloat16, small integers, complex), or takes it in programs",
+    ("Proa has a kernel of a dtype that Paddle's CPU lacks (bool, small integers, complex), or takes it in programs",
      lambda r: r.takes and ("The kernel with key" in r.text or
                             r.mistake == "dtype" and "There are no kernels which are registered" in r.text or
                             r.mode == "static" and re.search(r"The data type of '[^']*' in .* must be", r.text))),
@@ -166,7 +166,7 @@ RULES = [
     ("Paddle reads the memory of a tensor as of another dtype",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"fill_diagonal_tensor: y is \w+\[[^]]*\]; expected x's dtype", r.own)),
     ("Paddle does not look at the axis, and reads outside the tensor",
-     lambda r: r.theirs == "ok" and r.refuses and "unfold: axis must be in" in r.own),
+     lambda r: r.refuses and "unfold: axis must be in" in r.own and (r.theirs == "ok" or "unfold size" in r.text)),
     ("Paddle does not compare the lengths of the parts with that of a tensor without elements",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"split: sections .* of x has 0$", r.own)),
     ("Paddle takes None for an empty list of axes",

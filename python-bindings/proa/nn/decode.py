@@ -4,6 +4,7 @@ import warnings
 
 from .. import _core
 from .._asks import asks
+from .._errors import of_kind
 from ..framework.dims import reshaped
 from . import functional as F
 
@@ -23,7 +24,7 @@ def _map(fn, first, *others):
 def _first(structure):
     """The first tensor of a structure."""
     while isinstance(structure, (list, tuple, dict)):
-        structure = next(iter(structure.values() if isinstance(structure, dict) else structure))
+        structure = list(structure.values() if isinstance(structure, dict) else structure)[0]
     return structure
 
 
@@ -93,12 +94,16 @@ class BeamSearchDecoder(Decoder):
         return _core.gather_nd(x, _core.stack([batch, places], 2))
 
     def initialize(self, initial_cell_states):
-        self.batch_size = batch = _first(initial_cell_states).shape[0]
-        beam = self.beam_size
+        first, beam, token = _first(initial_cell_states), self.beam_size, self.start_token
+        if not isinstance(first, _core.Tensor):
+            raise of_kind(f"BeamSearchDecoder.initialize: initial_cell_states must hold Tensors, got {type(first).__name__}")
+        self.batch_size = batch = first.shape[0]
+        if isinstance(token, _core.Tensor) and not token.is_symbolic:
+            token = int(token)
         kind = _core.float64 if _core.get_default_dtype() == "float64" else _core.float32
         start = _core.to_tensor([[0.0] + [-_IMPOSSIBLE] * (beam - 1)], kind)  # one beam at first: the others are equal
         finished = _core.full([batch, beam], False, _core.bool)
-        tokens = _core.full([batch, beam], self.start_token, _core.int64)
+        tokens = _core.full([batch, beam], token, _core.int64)
         states = self.StateWrapper(_map(self._expand_to_beam_size, initial_cell_states), _core.tile(start, [batch, 1]),
                                    finished, _core.full([batch, beam], 0, _core.int64))
         return self._embed(tokens), states, finished

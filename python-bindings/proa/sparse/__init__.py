@@ -385,7 +385,7 @@ def slice(x, axes, starts, ends, name=None):
     return like(x, SparseCooTensor(at[:, keep], values, shape, t.is_coalesced()))
 
 
-@asks("eager:keepdim:bool!InvalidArgument dtype:dtype,None!ValueError")
+@asks("eager:keepdim:bool!InvalidArgument dtype:-dict!ValueError dtype:-bytes!ValueError")
 def sum(x, axis=None, dtype=None, keepdim=False, name=None):
     """Sums over axis, or over all; sparse again, with one element if all are summed.
 

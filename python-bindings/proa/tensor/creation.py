@@ -45,7 +45,7 @@ def _is_integer(value):
     return isinstance(value, int) or (is_number(value) and hasattr(value, "__index__"))
 
 
-@asks("start:-complex end:-complex step:-complex step:-bytes!ValueError")
+@asks("start:-complex end:-complex step:-complex eager:step:-bytes!ValueError")
 def arange(start=0, end=None, step=1, dtype=None, name=None):
     """Values from start up to, not including, end; int64 if all three are integers, else the default dtype.
 
@@ -81,6 +81,7 @@ def logspace(start, stop, num, base=10.0, dtype=None, name=None):
     return _core.cast(_core.elementwise_pow(_core.cast(base, wide), powers), _default(dtype))
 
 
+@asks("static:num_rows:-Tensor!AssertionError")
 def eye(num_rows, num_columns=None, dtype=None, name=None):
     """A matrix with ones on its diagonal.
 

@@ -255,7 +255,7 @@ def _swapped(x):
     return _core.transpose(x, list(range(n - 2)) + [n - 1, n - 2])
 
 
-@asks("static:x.dtype x~f4,f8,c8,c16 static:rcond:-list eager:rcond:-list!PreconditionNotMet")
+@asks("static:x.dtype x~f4,f8,c8,c16 static:rcond:-list eager:rcond+!PreconditionNotMet")
 def pinv(x, rcond=1e-15, hermitian=False, name=None):
     """The pseudo-inverse; singular values below rcond times the greatest count as zero."""
     if hermitian:

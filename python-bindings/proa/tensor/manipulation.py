@@ -87,7 +87,7 @@ def split(x, num_or_sections, axis=0, name=None):
     return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))
 
 
-@asks("static:chunks:int static:x:Tensor x.shape axis:int eager:chunks:int,list,tuple static:axis@x!AssertionError")
+@asks("static:chunks:int static:x:Tensor x.shape axis:int eager:chunks:int,list,tuple eager:chunks:int!InvalidArgument static:axis@x!AssertionError")
 def chunk(x, chunks, axis=0, name=None):
     """x cut along axis into chunks equal parts.
 

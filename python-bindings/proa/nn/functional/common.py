@@ -84,7 +84,7 @@ _PAD_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@asks("eager:x:Tensor!InvalidArgument data_format.upper x.shape x#3,4,5!AssertionError")
+@asks("data_format.upper x.shape x#3,4,5!AssertionError")
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
     every axis of x, first axis first.

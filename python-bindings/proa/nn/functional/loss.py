@@ -6,6 +6,7 @@ import math
 
 from ... import _core
 from ..._asks import asks
+from ..._errors import of_kind
 from ...amp.auto_cast import state as autocast
 from ...framework.dims import differ, is_empty, known, reshaped
 from ...tensor._tools import need_tensor
@@ -20,6 +21,8 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
                                return_softmax=False, axis=-1):
     """Cross-entropy of softmax(logits) along axis, one loss a row; return_softmax: (loss, softmax)."""
     _narrow(logits, label)
+    if axis is None:
+        raise of_kind("softmax_with_cross_entropy: axis must be an int, got NoneType")
     label = label if soft_label else _class_numbers(label)
     softmax, loss = _core.softmax_with_cross_entropy(logits, label, soft_label, True, ignore_index, axis)
     return (loss, softmax) if return_softmax else loss
