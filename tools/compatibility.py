@@ -189,9 +189,9 @@ def bad_calls(path):
              f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
              f"{share(types, refused)} in type. {sum(reasons.values())} more differ for a reason that a rule states (below), {left} "
              f"without one: {share(refused - left, refused)} agree or have a reason. Both take {kinds['taken']}. {kinds['no kernel']} more "
-             "are no bad calls: they pass float16 or bfloat16, which Proa computes with, Paddle's own text says that its build for CPUs has no "
-             "kernel registered for them, and no list of dtypes in its Python excludes them; Paddle's build for GPUs, which has such kernels, "
-             f"was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
+             "are no bad calls: they pass float16 or bfloat16, which Proa computes with, and Paddle's own text says that its build for CPUs has no "
+             "kernel registered for them; where its Python reads a list of dtypes for the same call in a program, the list has them. Paddle's "
+             f"build for GPUs was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
              "| mistake | refused | agree |", "|---|---|---|"]
     for name, n in sorted(mistakes.items()):
         total = n["same"] + n["differ"]
