@@ -1,5 +1,5 @@
-/* The width of a vector register on the CPU level that a kernel file is compiled for. Compilers keep values of
- * wider vector types in memory. */
+/* The width of a vector register on the CPU level that a kernel file is compiled for. Compilers keep values
+ * of wider vector types in memory. */
 #ifndef PROA_KERNELS_VECTOR_H
 #define PROA_KERNELS_VECTOR_H
 
