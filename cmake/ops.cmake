@@ -91,8 +91,10 @@ foreach(level IN LISTS PROA_LEVELS)
     add_library(${target} OBJECT ${level_files} "${PROA_GEN}/kernels_level.c")
     proa_folder_settings(${target})
     target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
-    # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
+    # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered. Jump
+    # threading makes branches of a formula's clamps, which vectors pay for with comparisons and blends.
     target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
+                           $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>
                            $<$<CONFIG:Release,RelWithDebInfo>:${PROA_SPEED_${level}}>)
     list(APPEND PROA_OBJECT_TARGETS ${target})
 endforeach()
