@@ -70,7 +70,7 @@ format: bootstrap ## lay out the C files
 	@clang-format -i $(SOURCES)
 
 tidy: build ## clang-tidy over all C files: bugs that the compiler does not see
-	@mkdir -p build/tidy && sed 's/ -fno-thread-jumps//g' build/compile_commands.json >build/tidy/compile_commands.json # GCC's alone
+	@mkdir -p build/tidy && sed -E 's/ -f(no-)?thread-jumps//g' build/compile_commands.json >build/tidy/compile_commands.json # GCC's alone
 	@git ls-files '*.c' | grep -vE '^(tests|examples|benchmarks|devices|inference/java)/|^gen/' | \
 		xargs -P$(JOBS) -n8 clang-tidy -p build/tidy --quiet --extra-arg=-w 2>/dev/null && echo "tidy: ok"
 

@@ -85,16 +85,20 @@ if(NOT PROA_HAVE_OPENBLAS)
     list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/openblas[^/]*\\.c$")
 endif()
 
+# Jump threading makes branches of a formula's clamps, which vectors pay for with comparisons and blends. Only the
+# register tile of recurrent layers is worse without: its sums are copied back and forth.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    set(PROA_FLAGS_kernels -fno-thread-jumps)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/rnn/cpu/rnn.c" PROPERTIES COMPILE_OPTIONS -fthread-jumps)
+endif()
 set(PROA_OBJECT_TARGETS "")
 foreach(level IN LISTS PROA_LEVELS)
     set(target proa_kernels_${level})
     add_library(${target} OBJECT ${level_files} "${PROA_GEN}/kernels_level.c")
     proa_folder_settings(${target})
     target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
-    # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered. Jump
-    # threading makes branches of a formula's clamps, which vectors pay for with comparisons and blends.
-    target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
-                           $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>
+    # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
+    target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} ${PROA_FLAGS_kernels} -fopenmp-simd -ffp-contract=fast
                            $<$<CONFIG:Release,RelWithDebInfo>:${PROA_SPEED_${level}}>)
     list(APPEND PROA_OBJECT_TARGETS ${target})
 endforeach()
