@@ -56,4 +56,4 @@ PROA_FORMULA T F(stanh)(T x, T scale_a, T scale_b) { return scale_b * F(m_tanh)(
 /* gelu_off: x Φ(x), exact. gelu_on, approximate: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))). */
 PROA_FORMULA T F(gelu_inner)(T x) { return (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x); }
 PROA_FORMULA T F(gelu_on)(T x) { return (T)0.5 * x * (1 + F(m_tanh)(F(gelu_inner)(x))); }
-PROA_FORMULA T F(gelu_off)(T x) { return (T)0.5 * x * (1 + F(m_erf)(x * (T)0.70710678118654752440)); }
+PROA_FORMULA T F(gelu_off)(T x) { return x * F(m_phi)(x); }

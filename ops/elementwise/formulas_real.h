@@ -140,6 +140,6 @@ PROA_FORMULA T F(gelu_grad_on)(T x, T g)
 PROA_FORMULA T F(gelu_grad_off)(T x, T g)
 {
     x = F(saturated)(x);
-    T phi = (T)0.39894228040143267794 * F(m_exp)((T)-0.5 * x * x);
-    return g * ((T)0.5 * (1 + F(m_erf)(x * (T)0.70710678118654752440)) + x * phi);
+    T density = (T)0.39894228040143267794 * F(m_exp)((T)-0.5 * x * x);
+    return g * (F(m_phi)(x) + x * density);
 }
