@@ -85,11 +85,12 @@ if(NOT PROA_HAVE_OPENBLAS)
     list(FILTER PROA_OP_FILES EXCLUDE REGEX "/ops/[^/]+/openblas[^/]*\\.c$")
 endif()
 
-# Jump threading makes branches of a formula's clamps, which vectors pay for with comparisons and blends. Only the
-# register tile of recurrent layers is worse without: its sums are copied back and forth.
+# Jump threading makes branches of a formula's clamps, which vectors pay for with comparisons and blends. Loops without formulas
+# are up to a fifth slower without it: depthwise convolutions, the register tile of recurrent layers.
+set(formula_files ${level_files})
+list(FILTER formula_files INCLUDE REGEX "/ops/(elementwise|loss|softmax)/")
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    set(PROA_FLAGS_kernels -fno-thread-jumps)
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/ops/rnn/cpu/rnn.c" PROPERTIES COMPILE_OPTIONS -fthread-jumps)
+    set_source_files_properties(${formula_files} PROPERTIES COMPILE_OPTIONS -fno-thread-jumps)
 endif()
 set(PROA_OBJECT_TARGETS "")
 foreach(level IN LISTS PROA_LEVELS)
@@ -98,7 +99,7 @@ foreach(level IN LISTS PROA_LEVELS)
     proa_folder_settings(${target})
     target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
     # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
-    target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} ${PROA_FLAGS_kernels} -fopenmp-simd -ffp-contract=fast
+    target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
                            $<$<CONFIG:Release,RelWithDebInfo>:${PROA_SPEED_${level}}>)
     list(APPEND PROA_OBJECT_TARGETS ${target})
 endforeach()

@@ -320,7 +320,9 @@ static proa_status run_strips(planes *w, const proa_tensor *x, const proa_tensor
     w->weight = conv_floats(weight);
     w->bias = conv_floats(bias);
     w->out = (float *)(void *)out->data;
-    w->nontemporal = nontemporal_pays(out->numel * (int64_t)sizeof(float), w->out_height * w->out_width * 4);
+    int64_t bytes = out->numel * (int64_t)sizeof(float);
+    bool lines = w->out_height * w->out_width >= 64; /* a plane's are mostly whole cache lines */
+    w->nontemporal = lines && proa__nontemporal_pays(bytes, bytes + x->numel * (int64_t)sizeof(float));
     int64_t each = w->rows * w->out_width * w->side[0] * w->side[1];
     proa__parallel(w->batch * w->channels * w->strips, 1 + MIN / each, strips_range, w);
     return proa_error();
