@@ -16,7 +16,7 @@ import api_coverage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests/referee"))
-from bad_calls_reasons import reason
+from bad_calls_reasons import LIMIT, MISTAKE, UNDEFINED, explanation, refuses
 PAGE = ROOT / "docs/compatibility.md"
 MIN, ALL = 3, 60  # of more than ALL causes, those that stop fewer than MIN tests are counted together
 HEAD = """# Compatibility: what referees say
@@ -182,13 +182,20 @@ def bad_calls(path):
     refused = kinds["same"] + kinds["differ"]
     types = sum(row[5] == "same" or row[6].partition("|")[0] == row[7].partition("|")[0] for row in rows
                 if row[5] in ("same", "differ"))
-    reasons = collections.Counter(reason(row) for row in rows if row[5] == "differ")
-    left = reasons.pop(None, 0)
+    reasons = collections.Counter(explanation(row) for row in rows if row[5] == "differ")
+    left = reasons.pop((MISTAKE, None), 0)
+    by_kind = collections.Counter()
+    for (kind, _), n in reasons.items():
+        by_kind[kind] += n
+    both = kinds["same"] + sum(row[5] == "differ" and refuses(row[6]) and refuses(row[7]) for row in rows)
     lines = ["## Bad calls", "",
              f"{len(rows)} calls with one mistake each, of {len({row[0] for row in rows})} public callables. {refused} of them "
              f"are refused by Paddle or Proa: **{share(kinds['same'], refused)}** agree in Python type and in category, "
-             f"{share(types, refused)} in type. {sum(reasons.values())} more differ for a reason that a rule states (below), {left} "
-             f"without one: {share(refused - left, refused)} agree or have a reason. Both take {kinds['taken']}. {kinds['no kernel']} more "
+             f"{share(types, refused)} in type. Both refuse {both} of them; of these **{share(kinds['same'], both)}** agree. "
+             f"{sum(reasons.values())} differ for a reason that a rule states (below), {left} "
+             f"without one: {share(refused - left, refused)} agree or have a reason. In {by_kind[LIMIT]} a limit of Paddle's build decides, in "
+             f"{by_kind[UNDEFINED]} memory that it reads outside the argument or as of another dtype: without these, "
+             f"{share(kinds['same'], refused - by_kind[LIMIT] - by_kind[UNDEFINED])} agree. Both take {kinds['taken']}. {kinds['no kernel']} more "
              "are no bad calls: they pass float16 or bfloat16, which Proa computes with, and Paddle's own text says that its build for CPUs has no "
              "kernel registered for them; where its Python reads a list of dtypes for the same call in a program, the list has them. Paddle's "
              f"build for GPUs was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
@@ -201,10 +208,11 @@ def bad_calls(path):
         total = n["same"] + n["differ"]
         if total >= 40:
             lines.append(f"| {name} | {total} | {share(n['same'], total)} |")
-    lines += ["", "What differs for a reason, by the rules of `tests/referee/bad_calls_reasons.py`:", "", "| calls | reason |",
-              "|---|---|"]
-    lines += [f"| {n} | {text} |" for text, n in reasons.most_common()]
-    rest = [row for row in rows if row[5] == "differ" and reason(row) is None]
+    lines += ["", "What differs for a reason, by the rules of `tests/referee/bad_calls_reasons.py`:", "", "| calls | decided by | reason |",
+              "|---|---|---|"]
+    decided = {MISTAKE: "the mistake", LIMIT: "a limit of Paddle's", UNDEFINED: "a stray read of Paddle's"}
+    lines += [f"| {n} | {decided[kind]} | {text} |" for (kind, text), n in reasons.most_common()]
+    rest = [row for row in rows if row[5] == "differ" and explanation(row)[1] is None]
     lines += ["", "What differs without one:", "", "| calls | kind |", "|---|---|"]
     lines += [f"| {n} | {kind} |" for kind, n in collections.Counter(map(unexplained, rest)).most_common()]
     causes = collections.Counter(f"{row[2]}: Paddle {row[6]}, Proa {row[7]}" for row in rest)

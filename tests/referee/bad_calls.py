@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from bad_calls_reasons import LISTED, lacks_kernel, reason
+from bad_calls_reasons import LISTED, MISTAKE, explanation, lacks_kernel
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -216,8 +216,10 @@ def report(options, done):
                 totals[what] += 1
                 areas[area(job)][what] += 1
                 if what == "differ":
-                    reasons[reason(row)] += 1
-                    if reason(row) is None:
+                    kind, why = explanation(row)
+                    reasons[why] += 1
+                    totals["not by a mistake"] += kind != MISTAKE
+                    if why is None:
                         causes[f"{c['kind']}: Paddle {theirs}, Proa {c['own']}"] += 1
                 print(*row, sep="\t", file=table)
     for counted in (reasons, causes):
@@ -226,9 +228,11 @@ def report(options, done):
     for name in sorted(areas):
         n = areas[name]
         print(f"{name:44} {n['same']:6} of {n['same'] + n['differ']:6} agree")
+    apart = totals.pop("not by a mistake", 0)
     bad = totals["same"] + totals["differ"]
     print(f"{sum(totals.values())} calls of {len(done)} callables and modes: {dict(totals)}; of {bad} that one of them "
-          f"refuses, {totals['same']} agree in type and category ({100 * totals['same'] / max(bad, 1):.2f} %)")
+          f"refuses, {totals['same']} agree in type and category ({100 * totals['same'] / max(bad, 1):.2f} %; without {apart} that a "
+          f"limit or a stray read of Paddle's decides: {100 * totals['same'] / max(bad - apart, 1):.2f} %)")
     return 100 * totals["same"] / max(bad, 1)
 
 

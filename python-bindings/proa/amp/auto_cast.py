@@ -149,11 +149,11 @@ def amp_decorate(models, optimizers=None, level='O1', dtype='float16', master_we
         raise ValueError(f"decorate: level must be 'O1' or 'O2', got {level!r}")
     if dtype not in _on_cpu:
         raise ValueError(f"decorate: dtype must be 'float16' or 'bfloat16', got {dtype!r}")
-    if save_dtype not in (None, 'float16', 'bfloat16', 'float32', 'float64'):
-        raise ValueError(f"decorate: save_dtype must be a floating dtype's name, got {save_dtype!r}")
     result = models if optimizers is None else (models, optimizers)
     if level == 'O1' or not takes_effect(dtype):
         return result
+    if save_dtype not in (None, 'float16', 'bfloat16', 'float32', 'float64'):
+        raise ValueError(f"decorate: save_dtype must be a floating dtype's name, got {save_dtype!r}")
     from ..nn import Layer
     from ..optimizer import Optimizer
     each = _all_of("Layers", Layer, models, "models")

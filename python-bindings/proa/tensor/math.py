@@ -322,7 +322,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
         raise AssertionError(f"nan_to_num: x must be float32 or float64, got {kind}")
     top = 3.4028234663852886e38 if kind == "float32" else 1.7976931348623157e308
     high, low = top if posinf is None else posinf, -top if neginf is None else neginf
-    plain = posinf is None and neginf is None and abs(nan) <= top
+    plain = posinf is None and neginf is None and isinstance(nan, (int, float)) and abs(nan) <= top
     if plain and x.stop_gradient and not _core.is_capturing():  # clip would stop the gradient at ±top
         return _core.where(_core.isnan(x), like(nan, x), _core.clip(x, -top, top))
     x = _core.where(_core.isnan(x), _core.full_like(x, nan), x)

@@ -21,12 +21,13 @@ def set_global_initializer(weight_init, bias_init=None):
     [[2.0]]
     >>> init.set_global_initializer(None)
     """
-    for what, value in (("weight_init", weight_init), ("bias_init", bias_init)):
-        if value is not None and not isinstance(value, Initializer):
-            raise TypeError(f"set_global_initializer: {what} must be an Initializer or None, got {value!r}")
     _global[False], _global[True] = weight_init, bias_init
 
 
 def global_initializer(is_bias):
-    """The initializer of weights or biases that set_global_initializer set, or None."""
-    return _global[bool(is_bias)]
+    """The initializer of weights or biases that set_global_initializer set, or None. As in Paddle, a wrong one is refused here."""
+    value = _global[bool(is_bias)]
+    if value is not None and not isinstance(value, Initializer):
+        what = "bias_init" if is_bias else "weight_init"
+        raise TypeError(f"set_global_initializer: {what} must be an Initializer or None, got {value!r}")
+    return value
