@@ -4,6 +4,7 @@ import types
 
 from .. import _core
 from .._asks import asks
+from ..framework import unique_name
 from ..framework.parameter import Parameter
 from ..nn.layer.layers import Layer
 from ..static.input import InputSpec
@@ -231,15 +232,21 @@ def _persistables(programs, info):
     return dict(sorted(found.items()))
 
 
+def _unused(name):
+    """A name of this process for a persistable: models loaded side by side keep theirs apart in the states of optimizers."""
+    stem, _, number = name.rpartition("_")
+    return unique_name.generate(stem if stem and number.isdigit() else name)
+
+
 def _dressed(name, value, entry, is_parameter):
     """A persistable as a Parameter, if it was one, or as a buffer."""
     if entry is not None:
         is_parameter = "trainable" in entry
     floating = "float" in str(value.dtype)
     if not is_parameter or not floating:
-        value.name, value.persistable, value.stop_gradient = name, True, True
+        value.name, value.persistable, value.stop_gradient = _unused(name), True, True
         return value
     param = Parameter._share(value)
     trainable = entry["trainable"] if entry is not None else not value.stop_gradient
-    param._describe(name=name, trainable=bool(trainable))
+    param._describe(name=_unused(name), trainable=bool(trainable))
     return param

@@ -135,6 +135,14 @@ def loaded_modes():
     return first, second, loaded.training
 
 
+@case(J + "load", J + "TranslatedLayer.parameters", grad=False)
+def names_of_what_is_loaded_twice():
+    with paddle.utils.unique_name.guard():
+        path = saved(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1D(2)), input_spec=[InputSpec([None, 3])])
+        first, second = paddle.jit.load(path), paddle.jit.load(path)
+    return [[p.name for p in layer.parameters() + layer.buffers()] for layer in (first, second)]
+
+
 @case("paddle.static.InputSpec", "paddle.static.InputSpec.from_tensor", "paddle.static.InputSpec.from_numpy",
       "paddle.static.InputSpec.batch", "paddle.static.InputSpec.unbatch")
 def input_specs():
