@@ -14,6 +14,7 @@ typedef Paddle__Framework__Proto__BlockDesc pb_block;
 typedef Paddle__Framework__Proto__OpDesc pb_op;
 typedef Paddle__Framework__Proto__OpDesc__Attr pb_attr;
 typedef Paddle__Framework__Proto__OpDesc__Var pb_slot;
+typedef Paddle__Framework__Proto__Scalar pb_scalar;
 typedef Paddle__Framework__Proto__VarDesc pb_var;
 typedef Paddle__Framework__Proto__VarType pb_var_type;
 typedef Paddle__Framework__Proto__VarType__TensorDesc pb_tensor;

@@ -29,6 +29,17 @@ bool proa__attr_int(const pb_attr *a, int64_t *v)
     }
 }
 
+/* A scalar as a double; false for a complex one, and for a whole number that a double does not hold. */
+static bool scalar_float(const pb_scalar *s, double *v)
+{
+    switch ((int)s->type) {
+    case PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__BOOLEAN: *v = s->b; return true;
+    case PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__LONG: *v = (double)s->i; return true;
+    case PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__FLOAT64: *v = s->r; return true;
+    default: return false;
+    }
+}
+
 bool proa__attr_float(const pb_attr *a, double *v)
 {
     int64_t i;
@@ -38,16 +49,21 @@ bool proa__attr_float(const pb_attr *a, double *v)
     case PROA_WIRE_FLOATS: *v = a->n_floats == 1 ? (double)a->floats[0] : 0; return a->n_floats == 1;
     case PROA_WIRE_STRING: *v = a->s ? proa__text_float(a->s) : 0; return a->s && a->s[0];
     case PROA_WIRE_SCALAR:
-        if (a->scalar && a->scalar->type == PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__FLOAT64) {
-            *v = a->scalar->r;
-            return true;
-        }
+        if (a->scalar && scalar_float(a->scalar, v)) return true;
         break;
     default: break;
     }
     bool ok = proa__attr_int(a, &i);
     if (ok) *v = (double)i;
     return ok;
+}
+
+static bool scalars_are_real(const pb_attr *a)
+{
+    double ignored;
+    for (size_t i = 0; i < a->n_scalars; i++)
+        if (!scalar_float(a->scalars[i], &ignored)) return false;
+    return true;
 }
 
 /* Sets *n to the number of elements of a list, or to 1 for a single number; false for other types. */
@@ -59,6 +75,7 @@ static bool attr_count(const pb_attr *a, size_t *n)
     case PROA_WIRE_BOOLEANS: *n = a->n_bools; return true;
     case PROA_WIRE_FLOATS: *n = a->n_floats; return true;
     case PROA_WIRE_FLOAT64S: *n = a->n_float64s; return true;
+    case PROA_WIRE_SCALARS: *n = a->n_scalars; return scalars_are_real(a);
     case PROA_WIRE_INT:
     case PROA_WIRE_LONG:
     case PROA_WIRE_BOOLEAN:
@@ -77,6 +94,7 @@ static double attr_nth(const pb_attr *a, size_t i)
     case PROA_WIRE_BOOLEANS: return a->bools[i];
     case PROA_WIRE_FLOATS: return (double)a->floats[i];
     case PROA_WIRE_FLOAT64S: return a->float64s[i];
+    case PROA_WIRE_SCALARS: return scalar_float(a->scalars[i], &v) ? v : 0;
     default: return proa__attr_float(a, &v) ? v : 0;
     }
 }
@@ -91,6 +109,9 @@ bool proa__attr_ints(const pb_attr *a, proa__arena *arena, proa_ints *v)
         double f;
         if ((int)a->type == PROA_WIRE_INTS) at[i] = a->ints[i];
         else if ((int)a->type == PROA_WIRE_LONGS) at[i] = a->longs[i];
+        else if ((int)a->type == PROA_WIRE_SCALARS &&
+                 a->scalars[i]->type == PADDLE__FRAMEWORK__PROTO__SCALAR__TYPE__LONG)
+            at[i] = a->scalars[i]->i;
         else if (n == 1 && proa__attr_int(a, &at[0])) continue;
         else if (f = attr_nth(a, i), fabs(f) < 0x1p62 && (double)(int64_t)f == f) at[i] = (int64_t)f;
         else return false;

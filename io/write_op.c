@@ -264,7 +264,6 @@ static proa_status put_float64(proa_wire_writer *w, const char *attr, double v)
 
 static proa_status put_scalar(proa_wire_writer *w, const char *attr, const proa_scalar *v)
 {
-    typedef Paddle__Framework__Proto__Scalar pb_scalar;
     pb_attr *a = new_attr(w, attr, PROA_WIRE_SCALAR);
     pb_scalar *s = proa__arena_alloc(w->arena, sizeof *s);
     if (!a || !s) return proa_error();

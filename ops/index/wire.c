@@ -129,15 +129,15 @@ proa_status put_along_axis_write(const void *args, proa_wire_writer *w)
 static proa_tensor *value_of(proa_wire_reader *r, proa_dtype dtype)
 {
     static const char *const lists[] = {"values", "fp32_values", "fp64_values", "fp16_values"};
-    static const char *const whole[] = {"int64_values", "int32_values", "bool_values"};
+    static const char *const whole[] = {"int64_values", "int32_values", "bool_values", "values"};
     proa_ints shape = proa_wire_ints(r, "shape");
     if (!shape.count) shape = PROA_INTS(1);
-    for (int i = 0; i < 4; i++) {
+    for (int i = dtype == PROA_I64; i < 4; i++) { /* a double does not hold every int64 */
         proa_floats v = proa_wire_has(r, lists[i]) ? proa_wire_floats(r, lists[i]) : (proa_floats){0, NULL};
         if (v.count)
             return proa_cast(proa_reshape(proa_from_data(v.at, PROA_INTS(v.count), PROA_F64), shape), dtype);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         proa_ints v = proa_wire_has(r, whole[i]) ? proa_wire_ints(r, whole[i]) : PROA_SCALAR_SHAPE;
         if (v.count)
             return proa_cast(proa_reshape(proa_from_data(v.at, PROA_INTS(v.count), PROA_I64), shape), dtype);

@@ -16,9 +16,22 @@ class _State:
     level = "O0"
     lists = (None, None)  # names moved to the white and to the black list
     last = "float32"  # the dtype of the auto_cast that was entered last, which a scaler outside goes by, as in Paddle
+    given = None  # the arguments of the innermost
 
 
 state = _State()
+
+
+def amp_state():
+    """The arguments of the innermost auto_cast, in effect or not, as a dict; None outside.
+
+    >>> import proa as paddle
+    >>> from proa.amp.auto_cast import amp_state
+    >>> with paddle.amp.auto_cast(dtype="bfloat16"):
+    ...     print(amp_state()["dtype"])
+    bfloat16
+    """
+    return state.given
 
 
 def allow_on_cpu(dtype, on=True):
@@ -44,6 +57,8 @@ def amp_guard(enable=True, custom_white_list=None, custom_black_list=None, level
               use_promote=True):
     """Inside, operations that gain from it run in dtype: at level O1 those of the white list, at O2 all but the
     black list's."""
+    given = {"enable": enable, "custom_white_list": custom_white_list, "custom_black_list": custom_black_list, "level": level,
+             "dtype": dtype, "use_promote": use_promote}
     level, dtype = level.upper(), dtype.lower()
     if level not in _LEVELS:
         raise ValueError(f"auto_cast: level must be 'O0', 'OD', 'O1' or 'O2', got {level!r}")
@@ -55,14 +70,15 @@ def amp_guard(enable=True, custom_white_list=None, custom_black_list=None, level
     _check_lists(custom_white_list, custom_black_list)
     state.last = dtype
     asked = level if enable else "O0"
-    before = state.dtype, state.level, state.lists
+    before = state.dtype, state.level, state.lists, state.given
     token = _core.autocast_enter(_LEVELS[asked], dtype if dtype in _on_cpu else "bfloat16",
                                  custom_white_list or None, custom_black_list or None)
-    state.dtype, state.level, state.lists = (dtype if enable else "float32"), asked, (custom_white_list, custom_black_list)
+    state.dtype, state.level, state.given = (dtype if enable else "float32"), asked, given
+    state.lists = custom_white_list, custom_black_list
     try:
         yield
     finally:
-        state.dtype, state.level, state.lists = before
+        state.dtype, state.level, state.lists, state.given = before
         _core.autocast_leave(token)
 
 

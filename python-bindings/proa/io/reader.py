@@ -27,30 +27,31 @@ class _Endless:
             yield [None] * self.batch_size
 
 
-class _Here:
+class _DataLoaderIterBase:
+    """An iterator over a loader's batches."""
+
+    def __iter__(self):
+        return self
+
+
+class _Here(_DataLoaderIterBase):
     """Batches made in this process."""
 
     def __init__(self, loader):
         self.fetcher, self.tasks = loader._make_fetcher(), iter(loader._tasks())
         self.place = "cpu" if loader._device() else None    # where its arrays become tensors
 
-    def __iter__(self):
-        return self
-
     def __next__(self):
         return to_tensors(self.fetcher.fetch(next(self.tasks)), self.place)
 
 
-class _Ahead:
+class _Ahead(_DataLoaderIterBase):
     """Another iterator's batches on a device: each is sent there, through pinned memory and beside what the device is
     doing, while the one before it is in use."""
 
     def __init__(self, batches, device, ahead=1):
         self.batches, self.device, self.ahead = batches, device, ahead
         self.sent, self.over = collections.deque(), False
-
-    def __iter__(self):
-        return self
 
     def __len__(self):
         return len(self.batches)
@@ -93,7 +94,7 @@ def _end_workers(pid, channels, processes, patience=1.0):
         p.close()
 
 
-class _Workers:
+class _Workers(_DataLoaderIterBase):
     """Batches made by worker processes, in order. Each worker has a socket of its own and no lock is shared, so
     a worker may end at any moment without harm to the others."""
 
@@ -158,9 +159,6 @@ class _Workers:
         self.channels[self.turn].put((self.given, indices))
         self.given += 1
         self.turn = (self.turn + 1) % self.count
-
-    def __iter__(self):
-        return self
 
     def __len__(self):
         return len(self.loader)

@@ -10,10 +10,10 @@ from .structure import assert_same_structure, flatten, map_structure, pack_seque
 
 
 def __getattr__(name):
-    if name not in ("download", "profiler", "Profiler", "ProfilerOptions", "get_profiler"):
+    if name not in ("cpp_extension", "download", "profiler", "Profiler", "ProfilerOptions", "get_profiler"):
         raise AttributeError(f"module 'paddle.utils' has no attribute {name!r}")
     import importlib
-    if name == "download":
-        return importlib.import_module(".download", __name__)
+    if name in ("cpp_extension", "download"):
+        return importlib.import_module(f".{name}", __name__)
     profiler = importlib.import_module(".profiler", __name__)
     return profiler if name == "profiler" else getattr(profiler, name)

@@ -171,6 +171,24 @@ class GptStep(nn.Layer):
                 paddle.stack([one.v for one in kept], 1))
 
 
+class Sums(nn.Layer):
+    """Sums of products with dims that the program does not know, and numbers set in a slice."""
+    EQUATIONS = ["ibh,hnd->ibnd", "hnd,ibh->ibnd", "ibh,jbh->bij", "ibh,ibd->hd", "ii->i", "...h,h->...", "ibh->", "ibh,kbh,jkh"]
+
+    def __init__(self):
+        super().__init__()
+        self.weight = self.create_parameter([4, 2, 5])
+
+    def forward(self, x):
+        square = paddle.matmul(x, x, transpose_y=True)
+        square[:, :1] = 2.5
+        whole = x.astype("int64")
+        whole[:, 1:] = 2 ** 53 + 1
+        pairs = [(x, self.weight), (self.weight, x), (x, x), (x, x), (square[0], ), (x, self.weight[:, 0, 0]), (x, ), (x, x, x)]
+        made = [paddle.einsum(self.EQUATIONS[i], *pairs[i]) for i in range(8)]
+        return *made, square, (whole - 2 ** 53).astype("float32")
+
+
 def suppressed(boxes, scores, *settings):
     """multiclass_nms3, for which neither side's paddle.vision.ops has a name."""
     if SIDE == "proa":
@@ -243,6 +261,7 @@ MODELS = {
                      [floats(2, 3, 64, 64)]),
     "bert": (Bert, [IDS, InputSpec([None, None], "float32", "mask")], [ints(50, 2, 7), np.ones((2, 7), "float32")]),
     "gpt": (Gpt, [IDS], [ints(50, 2, 5)]),
+    "sums": (Sums, [InputSpec([None, None, 4])], [floats(3, 3, 4)]),
     "bilstm": (BiLstm, [IDS], [ints(20, 2, 5)]),
     "two_way": (TwoWay, [InputSpec([None, 2, 4])], [floats(5, 2, 4)]),
     "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),

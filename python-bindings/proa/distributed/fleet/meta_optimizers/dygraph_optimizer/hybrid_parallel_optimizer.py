@@ -1,12 +1,12 @@
 """Wrappers of optimizer and gradient scaler for hybrid parallelism: they average gradients over data-parallel
 ranks, clip by norms over model-parallel ranks, and divide states over the sharding group."""
-from ... import _core
-from .. import communication as _c
-from ..sharding.clip import ModelSquares, agree_on_clips, clip_over_ranks, refuse_line_search, summed
-from ..sharding.exchange import agree_on_gradients, average
-from ..sharding.group_sharded import deal_out, scaled_together
-from ..sharding.layer_rates import rates_over_ranks
-from ..sharding.whole_states import joined, only_of
+from ..... import _core
+from .... import communication as _c
+from ....sharding.clip import ModelSquares, agree_on_clips, clip_over_ranks, refuse_line_search, summed
+from ....sharding.exchange import agree_on_gradients, average
+from ....sharding.group_sharded import deal_out, scaled_together
+from ....sharding.layer_rates import rates_over_ranks
+from ....sharding.whole_states import joined, only_of
 
 
 def _total_over(hcg, model):
@@ -77,7 +77,7 @@ class HybridParallelOptimizer:
 
     def _needs_average(self):
         """DataParallel has averaged already where only data are divided."""
-        from .base.topology import ParallelMode
+        from ...base.topology import ParallelMode
         return self._hcg.get_parallel_mode() != ParallelMode.DATA_PARALLEL
 
     def step(self):
