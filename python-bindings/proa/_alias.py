@@ -6,8 +6,19 @@ import importlib.machinery
 import importlib.util
 import multiprocessing.spawn
 import sys
+import types
 
 ALIAS = "paddle"
+
+
+class _Package(types.ModuleType):
+    """A package whose functions keep their names where a module has the same: the import system puts a module that it
+    finds under a second name into its package, so that `import paddle.amp.auto_cast` would hide amp.auto_cast."""
+
+    def __setattr__(self, name, value):
+        if isinstance(value, types.ModuleType) and not isinstance(self.__dict__.get(name, value), types.ModuleType):
+            return
+        super().__setattr__(name, value)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -25,6 +36,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise ModuleNotFoundError(f"No module named {name!r}: Proa does not have it", name=name) from None
         spec = importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
         spec.loader_state = module, module.__spec__
+        package = sys.modules.get(own.rpartition(".")[0])
+        if type(package) is types.ModuleType:
+            package.__class__ = _Package
         return spec
 
     def create_module(self, spec):

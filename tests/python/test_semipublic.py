@@ -182,6 +182,21 @@ def test_a_function_knows_that_it_is_captured():
     assert seen == [False, True]
 
 
+def test_modules_do_not_hide_functions_of_their_name():
+    code = """import proa; proa.install_as_paddle()
+import paddle, types
+import paddle.amp.auto_cast as found
+import paddle.tensor.einsum
+assert found is paddle.amp.auto_cast and isinstance(paddle.amp.auto_cast, types.FunctionType)
+assert isinstance(paddle.tensor.einsum, types.FunctionType)
+with paddle.amp.auto_cast(False):
+    pass
+from paddle.amp.auto_cast import amp_state
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_amp_state():
     from proa.amp.auto_cast import amp_state
     assert amp_state() is None

@@ -52,7 +52,15 @@ def where(condition, x=None, y=None, name=None):
             raise error
         wide = "float64" if "float64" in kinds else "float32"
         x, y = _core.cast(x, wide), _core.cast(y, wide)
-    return _core.where(condition, x, y)
+    return _core.where(_condition(condition, x, y), x, y)
+
+
+def _condition(given, x, y):
+    """The condition as bools. As in Paddle, eager calls that broadcast take numbers, which x's dtype holds: 0 is False."""
+    plain = not isinstance(given, Tensor) or dtype_name(given.dtype) == "bool"
+    if plain or _core.is_capturing() or given.shape == x.shape == y.shape:
+        return given
+    return _core.cast(_core.cast(given, x.dtype), "bool")
 
 
 def where_(condition, x=None, y=None, name=None):

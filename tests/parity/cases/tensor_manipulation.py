@@ -101,6 +101,13 @@ def where():
             paddle.where(c), paddle.where(c, 1, 0), paddle.nonzero(c), c.nonzero(as_tuple=True), paddle.nonzero(rand(3) > 0, True)]
 
 
+@case("paddle.where")
+def where_of_numbers():
+    x, y = rand(3, 4), rand(4)
+    return [paddle.where(ints(3, 4, high=2), x, 0.0), paddle.where(rand(3, 1).round(), x, y), paddle.where(ints(4, high=2), 1, 0),
+            paddle.where(rand(2, 2), 3, paddle.to_tensor([5, 7]))]
+
+
 @case("paddle.unique", "paddle.unique_consecutive", "paddle.Tensor.unique", grad=False)
 def uniques():
     x = ints(3, 4, high=4)
