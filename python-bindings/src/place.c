@@ -43,10 +43,53 @@ static PyObject *is_gpu_place(PyObject *self, PyObject *unused)
     return PyBool_FromLong(is_kind(self, "gpu"));
 }
 
+/* Paddle's numbers of kinds (its AllocationType). */
+enum { KIND_CPU = 1, KIND_GPU, KIND_PINNED, KIND_XPU, KIND_IPU = 8, KIND_CUSTOM };
+
+static int kind_of(PyObject *self)
+{
+    return is_kind(self, "cpu")          ? KIND_CPU
+           : is_kind(self, "gpu")        ? KIND_GPU
+           : is_kind(self, "gpu_pinned") ? KIND_PINNED
+           : is_kind(self, "xpu")        ? KIND_XPU
+                                         : KIND_CUSTOM;
+}
+
+static PyObject *type_number(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(kind_of(self));
+}
+
+static PyObject *is_cuda_pinned_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(kind_of(self) == KIND_PINNED);
+}
+
+static PyObject *is_xpu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(kind_of(self) == KIND_XPU);
+}
+
+static PyObject *is_ipu_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(kind_of(self) == KIND_IPU); /* no place is of one */
+}
+
 static PyObject *is_custom_place(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(!is_kind(self, "cpu") && !is_kind(self, "gpu") && !is_kind(self, "gpu_pinned"));
+    return PyBool_FromLong(kind_of(self) == KIND_CUSTOM);
+}
+
+static PyObject *custom_device_type(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const char *name = name_of(self), *colon = strchr(name, ':');
+    return PyUnicode_FromStringAndSize(name, kind_of(self) == KIND_CUSTOM && colon ? colon - name : 0);
 }
 
 static PyObject *get_device_id(PyObject *self, PyObject *unused)
@@ -65,10 +108,17 @@ static PyObject *device_name(PyObject *self, PyObject *unused)
 static PyMethodDef place_methods[] = {
     {"is_cpu_place", is_cpu_place, METH_NOARGS, "True for the CPU."},
     {"is_gpu_place", is_gpu_place, METH_NOARGS, "True for a GPU."},
+    {"is_cuda_pinned_place", is_cuda_pinned_place, METH_NOARGS, "True for page-locked host memory."},
+    {"is_xpu_place", is_xpu_place, METH_NOARGS, "True for an XPU."},
+    {"is_ipu_place", is_ipu_place, METH_NOARGS, "True for an IPU."},
     {"is_custom_place", is_custom_place, METH_NOARGS, "True for a device of another kind."},
+    {"custom_device_type", custom_device_type, METH_NOARGS, "The kind of a custom device; empty for others."},
     {"gpu_device_id", get_device_id, METH_NOARGS, "The GPU's number."},
     {"custom_device_id", get_device_id, METH_NOARGS, "The device's number."},
+    {"xpu_device_id", get_device_id, METH_NOARGS, "The XPU's number."},
+    {"ipu_device_id", get_device_id, METH_NOARGS, "0."},
     {"get_device_id", get_device_id, METH_NOARGS, "The device's number."},
+    {"_type", type_number, METH_NOARGS, "Paddle's number of the kind."},
     {"_device_name", device_name, METH_NOARGS, "The device's name: 'cpu', 'gpu:0'."},
     {0},
 };

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -136,9 +137,36 @@ def test_file_objects(tmp_path):
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = str(tmp_path / "a.pdparams")
     paddle.save([1, 2], path)
-    with pytest.raises(TypeError, match="paddle.save"):
-        paddle.save([1, object()], path)
+    with pytest.raises(TypeError, match="pickle"):
+        paddle.save([1, threading.Lock()], path)
     assert paddle.load(path) == [1, 2] and os.listdir(tmp_path) == ["a.pdparams"]
+
+
+class Settings:
+    """An object of a class of one's own, as trainers save them."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+
+def test_other_objects_are_saved_and_not_loaded(tmp_path):
+    path = str(tmp_path / "settings.bin")
+    with pytest.warns(UserWarning, match="Settings is neither a tensor"):
+        paddle.save({"settings": Settings(0.5), "w": paddle.ones([2])}, path)
+    with pytest.raises(pickle.UnpicklingError, match="runs no code"):
+        paddle.load(path)
+    with open(path, "rb") as f:
+        assert pickle.load(f)["settings"].rate == 0.5
+
+
+def test_states_of_generators(tmp_path):
+    paddle.seed(11)
+    state, first = paddle.get_rng_state(), paddle.rand([3]).tolist()
+    paddle.save({"rng": state}, str(tmp_path / "rng.pth"))
+    loaded = paddle.load(str(tmp_path / "rng.pth"))["rng"]
+    assert loaded == state and state[0].current_seed() == paddle.get_rng_state()[0].current_seed() == 11
+    paddle.set_rng_state(loaded)
+    assert paddle.rand([3]).tolist() == first
 
 
 def test_bad_arguments(tmp_path):

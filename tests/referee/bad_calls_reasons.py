@@ -183,8 +183,6 @@ RULES = [
     (MISTAKE, "programs of Paddle take a list of one variable for a variable, and any object for a bool",
      lambda r: r.theirs == "ok" and r.refuses and r.mode == "static" and
      ("expected a bool, got" in r.own or '[["list", ["tensor"' in r.call and r.own.endswith("got list"))),
-    (MISTAKE, "Proa's files hold plain data, so that loading them runs no code: it saves no classes",
-     lambda r: r.theirs == "ok" and r.refuses and "runs no code" in r.own),
     (MISTAKE, "Proa takes whole numbers for tolerances", lambda r: r.takes and re.search(r"Input ?\((Rtol|Atol)\) type must be", r.text)),
     (MISTAKE, "Paddle's check of the diagonal's axes in programs refuses vectors",
      lambda r: r.mode == "static" and r.name.endswith("diag_embed") and "Dim1 is out of range" in r.text),

@@ -4,6 +4,7 @@ from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace,
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,
                       is_compiled_with_rocm, is_compiled_with_xpu)
 from ..framework.cipher import Cipher, CipherFactory, CipherUtils
+from ..framework.random import default_generator
 from ..inference.quantizer import MkldnnQuantizerConfig, PaddleTensor
 from ..static.graph import Graph
 from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope
@@ -45,6 +46,11 @@ class op_proto_and_checker_maker:
 def grad_var_suffix():
     """The suffix of gradients' names."""
     return "@GRAD"
+
+
+def default_cpu_generator():
+    """The generator that paddle.seed seeds."""
+    return default_generator
 
 
 def get_cuda_device_count():

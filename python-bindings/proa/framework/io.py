@@ -7,6 +7,7 @@ from collections import OrderedDict, defaultdict
 
 from .. import _core
 from .parameter import Parameter as EagerParamBase  # noqa: F401 - programs take it from here
+from .random import GeneratorState
 
 NAMES = "StructuredToParameterName@@"
 PIECES = "UnpackBigParamInfor@@"
@@ -89,9 +90,9 @@ def _reduce_large(array, protocol):
     return make, args, (state[0], array.shape, array.dtype, False, _Raw(array))
 
 
-def _pickler(file, protocol):
-    """A pickler of tensors, arrays and plain data. Arrays are written under the names that NumPy 1 and 2 and
-    real Paddle all know."""
+def _pickler(file, protocol, others):
+    """A pickler of tensors, arrays and plain data; of other objects by their class, which `others` tells. Arrays are written under
+    the names that NumPy 1 and 2 and real Paddle all know."""
     import argparse
     import pickle
 
@@ -106,15 +107,18 @@ def _pickler(file, protocol):
             return NotImplemented
         if isinstance(obj, _core.Tensor):
             return tuple, ((obj.name, _to_array(obj)),)
+        if type(obj) is GeneratorState:
+            return tuple, (tuple(obj),)
         if _is_layer(obj):
             raise ValueError("paddle.save: a paddle.nn.Layer cannot be saved; save its state_dict()")
         if isinstance(obj, np.ndarray) and obj.dtype.hasobject:
             raise TypeError("paddle.save: an array of Python objects cannot be saved; make it a list")
         if isinstance(obj, (type, np.ufunc)) or callable(obj) or type(obj) in plain or isinstance(obj, plain[:3]):
             if not isinstance(obj, plain[:3]) and callable(obj) and not _allowed(obj):
-                raise TypeError(_cannot(f"{obj!r}"))
+                others.append(f"{obj!r}")
             return NotImplemented
-        raise TypeError(_cannot(f"a {type(obj).__module__}.{type(obj).__qualname__}"))
+        others.append(f"a {type(obj).__module__}.{type(obj).__qualname__}")
+        return NotImplemented
 
     def reduce_large(self, obj):
         if type(obj) is _Raw:
@@ -155,11 +159,6 @@ def _allowed(function):
     from .unpickle import ALLOWED, canonical
     name = getattr(function, "__qualname__", "")
     return canonical(getattr(function, "__module__", ""), name) in ALLOWED or name in ("__newobj__", "__newobj_ex__")
-
-
-def _cannot(what):
-    return f"paddle.save: {what} cannot be saved: files hold tensors, arrays and plain Python data, so that " \
-        "loading one runs no code"
 
 
 class _FileObject:
@@ -233,8 +232,12 @@ def save(obj, path, protocol=4, **configs):
         if not obj:
             warnings.warn("paddle.save: the state dict is empty", stacklevel=2)
         obj = _state_arrays(obj, protocol)
+    others = []
     with _target(path) as f:
-        _pickler(f, protocol).dump(obj)
+        _pickler(f, protocol, others).dump(obj)
+    if others:
+        warnings.warn(f"paddle.save: {others[0]} is neither a tensor, an array nor plain Python data: paddle.load refuses the file, "
+                      "since loading runs no code; pickle.load reads it", stacklevel=2)
 
 
 # ---- loading ----

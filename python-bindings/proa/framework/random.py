@@ -14,6 +14,17 @@ def program_seed(startup=False):
     return 0 if module is None else (module._startup if startup else module._main)._seed
 
 
+class GeneratorState(tuple):
+    """A generator's state: its seed, and how far it has drawn. Files hold it as a plain tuple."""
+
+    def current_seed(self):
+        """The seed, whatever was drawn since."""
+        return self[0]
+
+    def __reduce__(self):
+        return tuple, (tuple(self),)
+
+
 class Generator:
     """The generator that every random function draws from."""
 
@@ -29,7 +40,7 @@ class Generator:
         return self._seed
 
     def get_state(self):
-        return _core.get_rng_state()
+        return GeneratorState(_core.get_rng_state())
 
     def set_state(self, state):
         _core.set_rng_state(state)
