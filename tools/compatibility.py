@@ -109,9 +109,6 @@ def dygraph_to_static(path):
 
 def applications(path):
     rows = [row for row in rows_of(path)[1:] if row[3] != "not in Paddle"]
-    apart = {tuple(row[:2]) for row in rows if row[2] == "build" and "cpp_extension" in row[4]}
-    missing = sum(tuple(row[:2]) in apart for row in rows)
-    rows = [row for row in rows if tuple(row[:2]) not in apart]
     by_repository, stages = collections.defaultdict(list), collections.defaultdict(collections.Counter)
     for row in rows:
         by_repository[row[0]].append(row)
@@ -127,9 +124,6 @@ def applications(path):
         whole = all_models - {row[1] for row in some if row[3] != "agrees"}
         good = sum(row[3] == "agrees" for row in some)
         lines.append(f"| {name} | {len(all_models)} | {len(whole)} | {len(some)} | {good} ({share(good, len(some))}) |")
-    if apart:
-        lines += ["", f"Not counted: {missing} stages of {len(apart)} models of {', '.join(sorted({name for name, _ in apart}))}, whose "
-                  "imports build C++ operators by `paddle.utils.cpp_extension`, which Proa does not have ([limits.md](limits.md))."]
     lines += ["", "| stage | agree | of |", "|---|---|---|"]
     lines += [f"| {stage} | {n['agrees']} | {sum(n.values())} |" for stage, n in stages.items()]
     causes = collections.Counter(f"{row[2]}: {row[3]} {general(row[4])}" for row in rows
