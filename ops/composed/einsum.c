@@ -257,6 +257,7 @@ proa_status einsum_read(proa_wire_reader *r)
                     return refuse(equation, "has too many labels");
         sum_out(&all, &keep, &parts[i]);
         sum_out(&parts[i], &keep, &all);
+        if (!all.t || !parts[i].t) return proa_error();
         all = product(equation, &all, &parts[i], &keep);
         if (!all.t) return proa_error();
     }

@@ -140,3 +140,16 @@ def test_an_operand_is_converted_as_paddles_run_does():
         paddle.disable_static()
     assert less.tolist() == [True, False]
     assert product.tolist() == [2j, 3 + 3j] and difference.tolist() == [-2 + 1j, -2 + 1j]
+
+
+@pytest.mark.parametrize("equation,shapes", [
+    ("i,jk->ik", [(2, 3), (3, 4)]), ("ij->ijk", [(2, 3)]), ("ij,jk->iq", [(2, 3), (3, 4)]), ("ij,jk", [(2, 3)]),
+    ("ij", [(2, 3), (3, 4)]), ("i1->i", [(2, 3)]), ("ij-", [(2, 3)]), ("ij->ii", [(2, 3)]), ("ij,kj->ik", [(2, 3), (3, 4)]),
+    ("...i,j...->ij...", [(2, 3), (4, 5)]), ("", [(2, 3)]), ("abcdefghi,jklmnopqr->abcdefghijklmnopqr", [(1, ) * 9, (1, ) * 9]),
+    ("ii,ij->j", [(2, 3), (4, 5)])])
+def test_equations_that_do_not_fit(equation, shapes):
+    block = fluid.default_main_program().global_block()
+    given = [paddle.static.data(f"x{i}", list(shape), "float32") for i, shape in enumerate(shapes)]
+    with pytest.raises((ValueError, IndexError, RuntimeError, NotImplementedError), match=r"\(\w+\)"):
+        block.append_op(type="einsum", inputs={"Operands": given}, outputs={"Out": [block.create_var(name="out", dtype="float32")]},
+                        attrs={"equation": equation})
