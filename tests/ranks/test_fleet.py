@@ -112,6 +112,13 @@ def test_hybrid_training_is_one_process(tmp_path, ranks, degrees):
     assert logs.count("ok") == ranks
 
 
+def test_wrapper_of_a_group_given_by_hand(tmp_path):
+    made = TEST.replace("fleet.distributed_optimizer(make(net))", "DygraphShardingOptimizer(make(net), hcg)")
+    logs = passes(tmp_path, 2, "from proa.distributed.fleet.meta_optimizers.dygraph_optimizer import DygraphShardingOptimizer\n" +
+                  made.replace("DEGREES", "{'sharding_degree': 2}"), environment={"PYTHONWARNINGS": "ignore"})
+    assert made != TEST and logs.count("ok") == 2
+
+
 SHARDED = MODEL + """
 from proa.distributed.sharding import group_sharded_parallel, save_group_sharded_model
 for level in ("os", "os_g", "p_g_os"):
