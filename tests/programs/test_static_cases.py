@@ -11,7 +11,8 @@ CASES = HERE.parent / "parity/cases"
 MODULES = ["nn_functional_activation", "nn_functional_common", "nn_functional_conv", "nn_functional_loss",
            "nn_layers_norm", "nn_rnn", "nn_transformer", "tensor_creation", "tensor_indexing", "tensor_linalg",
            "tensor_manipulation", "tensor_math", "tensor_operators"]
-# cases that look at values while they run, or whose text shows them; a program cannot. Paddle's programs take no complex kron.
+# cases that look at values while they run, or whose text shows them; a program cannot. Paddle's programs take no complex kron, nor
+# numbers as a condition of where.
 REFUSED = {
     "nn_functional_activation": {"elu_in_place", "gumbel_softmax_shape"},
     "nn_functional_common": {"dropout_kept_values", "pad", "sequence_mask"},
@@ -19,7 +20,7 @@ REFUSED = {
     "tensor_creation": {"members", "state", "printing", "shapes_of_arrays"},
     "tensor_indexing": {"get_masks", "set_masks"},
     "tensor_linalg": {"contractions", "products_of_real_and_complex"},
-    "tensor_manipulation": {"gathers", "fills"},
+    "tensor_manipulation": {"gathers", "fills", "where_of_numbers"},
     "tensor_math": {"inplace_binary", "integers"},
     "tensor_operators": {"numbers", "with_arrays"},
 }

@@ -342,7 +342,11 @@ def test_all_rules_can_be_read():
 
 
 def test_reasons_of_differences():
-    from bad_calls_reasons import reason
+    from bad_calls_reasons import LIMIT, MISTAKE, UNDEFINED, explanation
+
+    def reason(row):
+        return explanation(row)[1]
+
     row = ["paddle.acos", "dynamic", "dtype", "x", "[]", "differ"]
     lacks = "(NotFound) The kernel with key (CPU, Undefined(AnyLayout), float16) of kernel `acos` is not registered"
     assert "CPU lacks" in reason([*row, "RuntimeError|NotFound", "ok", lacks, "", ""])
@@ -359,6 +363,9 @@ def test_reasons_of_differences():
     assert reason([*value, "'list' object has no attribute 'dtype'", "", ""]) is None
     kept = ["paddle.static.InputSpec", "static", "type", "dtype", "[]", "differ", "ok", "TypeError|", "", "", ""]
     assert "keeps the argument" in reason(kept) and reason([*kept[:3], "shape", *kept[4:]]) is None
+    assert explanation([*row, "RuntimeError|NotFound", "ok", lacks, "", ""])[0] == LIMIT and explanation(kept)[0] == MISTAKE
+    strided = ["paddle.as_strided", "dynamic", "rank", "stride", "[]", "differ", "ok", run, "", "", ""]
+    assert explanation(strided)[0] == UNDEFINED and explanation([*kept[:3], "shape", *kept[4:]]) == (MISTAKE, None)
 
 
 def test_programs_check_types_in_python():
