@@ -29,7 +29,7 @@ bool proa__attr_int(const pb_attr *a, int64_t *v)
     }
 }
 
-/* A scalar as a double; false for a complex one, and for a whole number that a double does not hold. */
+/* A scalar as a double, whole numbers rounded; false for a complex one. */
 static bool scalar_float(const pb_scalar *s, double *v)
 {
     switch ((int)s->type) {
