@@ -6,7 +6,7 @@ list(TRANSFORM without REPLACE ":.*" "")
 string(REPLACE ";" ", " PROA_WITHOUT_TEXT "${without}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/build_info.h.in" "${PROJECT_BINARY_DIR}/gen/build_info.h" @ONLY)
 
-set(PROA_FOLDERS core kernels ops profile autograd nn optim amp jit io dist inference)
+set(PROA_FOLDERS core kernels ops profile autograd nn optim amp jit io extension dist inference)
 foreach(folder IN LISTS PROA_FOLDERS)
     if(folder STREQUAL "ops")
         set(files ${PROA_OP_FILES} "${PROA_GEN}/ops_table.c" "${PROA_GEN}/ops_calls.c" "${PROA_GEN}/optimizers.c")

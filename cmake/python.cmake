@@ -57,7 +57,8 @@ endforeach()
 # What C code needs to use the same library: paddle.sysconfig.get_include() and get_lib().
 file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/include/*.h" "${PROJECT_SOURCE_DIR}/include/proa/*.h"
-     "${PROJECT_SOURCE_DIR}/include/proa/ops/*.h")
+     "${PROJECT_SOURCE_DIR}/include/proa/ops/*.h"
+     "${PROJECT_SOURCE_DIR}/include/paddle/*.h" "${PROJECT_SOURCE_DIR}/include/paddle/extension/*.h")
 foreach(header IN LISTS headers)
     configure_file("${PROJECT_SOURCE_DIR}/include/${header}" "${package}/include/${header}" COPYONLY)
 endforeach()

@@ -34,5 +34,5 @@ foreach(made IN LISTS PROA_MADE_MODULES)
 endforeach()
 install(DIRECTORY "${PROJECT_BINARY_DIR}/python/proa/" DESTINATION proa COMPONENT python
         FILES_MATCHING PATTERN "*.pyi" PATTERN "py.typed" PATTERN "include/*.h" PATTERN "include/proa/*.h"
-        PATTERN "include/proa/ops/*.h"
+        PATTERN "include/proa/ops/*.h" PATTERN "include/paddle/*.h" PATTERN "include/paddle/extension/*.h"
         PATTERN "libs" EXCLUDE PATTERN "__pycache__" EXCLUDE)

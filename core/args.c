@@ -8,6 +8,14 @@
 
 static size_t round8(size_t n) { return (n + 7) & ~(size_t)7; }
 
+/* Bytes of a list of strings: the pointers, then the texts. */
+static size_t strings_payload(const proa_strings *v)
+{
+    size_t bytes = (size_t)v->count * sizeof(char *);
+    for (int64_t i = 0; i < v->count; i++) bytes += strlen(v->at[i]) + 1;
+    return round8(bytes);
+}
+
 /* Bytes of the list or string of field f, which is stored behind the struct in the same block. */
 static size_t payload(const proa_field *f, const void *at)
 {
@@ -23,6 +31,7 @@ static size_t payload(const proa_field *f, const void *at)
         const char *s = *(const char *const *)at;
         return s ? round8(strlen(s) + 1) : 0;
     }
+    case PROA_FIELD_STRINGS: return strings_payload(at);
     default: return 0;
     }
 }
@@ -38,6 +47,18 @@ bool proa__args_keep_meta(proa_tensor *t, proa_tensor **kept)
     *kept = proa_retain(bare);
     if (bare) proa_drop(bare);
     return bare != NULL;
+}
+
+static void copy_strings(proa_strings *v, char *storage)
+{
+    const char **list = (const char **)(void *)storage;
+    char *text = storage + (size_t)v->count * sizeof *list;
+    for (int64_t i = 0; i < v->count; i++) {
+        size_t bytes = strlen(v->at[i]) + 1;
+        list[i] = memcpy(text, v->at[i], bytes);
+        text += bytes;
+    }
+    v->at = list;
 }
 
 static void copy_attr(const proa_field *f, void *to, const void *from, char **storage)
@@ -76,6 +97,7 @@ static void copy_attr(const proa_field *f, void *to, const void *from, char **st
         *(const char **)at = s ? *storage : NULL;
         break;
     }
+    case PROA_FIELD_STRINGS: copy_strings(at, *storage); break;
     case PROA_FIELD_SCALAR: proa_retain(((proa_scalar *)at)->tensor); break;
     default: break;
     }
@@ -235,6 +257,12 @@ static void put_field(writer *w, const proa_field *f, const void *at)
     case PROA_FIELD_STRING: {
         const char *s = *(const char *const *)at;
         put(w, s, strlen(s) + 1);
+        break;
+    }
+    case PROA_FIELD_STRINGS: {
+        const proa_strings *v = at;
+        put(w, &v->count, sizeof v->count);
+        for (int64_t i = 0; i < v->count && w->at <= w->end; i++) put(w, v->at[i], strlen(v->at[i]) + 1);
         break;
     }
     case PROA_FIELD_SCALAR: {

@@ -112,6 +112,13 @@ static proa_status check_attr(const proa_op *op, const proa_field *f, const void
         if (v->count == 0 || (v->count > 0 && v->at)) return PROA_OK;
         return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is a list without values");
     }
+    case PROA_FIELD_STRINGS: {
+        const proa_strings *v = at;
+        bool whole = v->count == 0 || (v->count > 0 && v->at);
+        for (int64_t i = 0; whole && i < v->count; i++) whole = v->at[i] != NULL;
+        return whole ? PROA_OK
+                     : proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, f->name, "is a list without strings");
+    }
     case PROA_FIELD_STEPS: return proa__check_steps(op, f, at);
     case PROA_FIELD_STRING:
         if (*(const char *const *)at) return PROA_OK;

@@ -7,6 +7,7 @@
 #include "jit/ir/program.h"
 #include "jit/passes/passes.h"
 
+#include <proa/extension.h>
 #include <proa/io.h>
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ static proa_program *read_files(const proa_config *c)
 
 static proa_program *read_model(const proa_config *c)
 {
+    if (proa_load_linked_extensions() != PROA_OK) return NULL;
     const char *folder = proa_config_get_text(c, PROA_CONFIG_MODEL_DIR);
     if (c->model) return proa_program_load_memory(c->model, c->model_bytes, c->params, c->params_bytes);
     if (*folder) return proa_program_load(folder);

@@ -65,6 +65,12 @@ proa_status proa_op_call(const proa_op_desc *op, proa_named_tensor *named, int64
     return status;
 }
 
+bool proa_op_type_is_known(const char *type)
+{
+    proa__forms forms;
+    return type && proa__forms_shared(&forms) == PROA_OK && proa__forms_next(&forms, NULL, type);
+}
+
 bool proa_op_type_has_gradient(const char *type)
 {
     proa__forms forms;

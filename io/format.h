@@ -49,6 +49,7 @@ typedef struct proa__form {
 typedef struct proa__forms {
     uint32_t mask;
     proa__form **buckets;
+    size_t added; /* how many ops that were registered at run time are in it */
 } proa__forms;
 
 proa_status proa__forms_build(proa__forms *forms, proa__arena *arena);

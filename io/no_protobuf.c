@@ -30,6 +30,7 @@ NONE(proa_program *, proa_program_decode, (U(const void *) m, U(size_t) n), NULL
 NONE(proa_status, proa_program_describe,
      (U(const proa_program *) p, U(int64_t) block, U(int64_t) i, U(proa__see) see, U(void *) context),
      proa_error())
+bool proa_op_type_is_known(U(const char *) type) { return false; } /* no error: none is */
 NONE(bool, proa_op_type_has_gradient, (U(const char *) type), false)
 NONE(proa_status, proa_op_call,
      (U(const proa_op_desc *) op, U(proa_named_tensor *) named, U(int64_t) n_named), proa_error())

@@ -1,8 +1,10 @@
 /* Looks up an op's wire forms by Paddle's type name, and parses the op table's default and constant texts.
- * May use core, the table and format.h. */
+ * May use core, ops, the table and format.h. */
 #if defined(PROA_HAVE_PROTOBUF_C)
 
 #include "io/format.h"
+
+#include "ops/registry.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -17,24 +19,32 @@ uint32_t proa__hash(const char *name)
     return h;
 }
 
+/* Enters the forms of an op, the last first: buckets then list them in the op's order. Returns the next free
+ * form. */
+static proa__form *add_forms(proa__forms *forms, const proa_op *op, proa__form *form)
+{
+    for (int k = op->n_wires; k-- > 0; form++) {
+        uint32_t bucket = proa__hash(op->wires[k].type) & forms->mask;
+        *form = (proa__form){op, &op->wires[k], forms->buckets[bucket]};
+        forms->buckets[bucket] = form;
+    }
+    return form;
+}
+
 proa_status proa__forms_build(proa__forms *forms, proa__arena *arena)
 {
-    size_t total = 0, capacity = 64;
+    size_t total = proa_composed_count, capacity = 64;
+    const proa_op *added;
     for (uint32_t i = 0; i < proa_op_count; i++) total += proa_op_table[i]->n_wires;
-    total += proa_composed_count;
+    for (forms->added = 0; (added = proa__registered_op(forms->added)) != NULL; forms->added++)
+        total += added->n_wires;
     while (capacity < total * 2) capacity *= 2;
     forms->mask = (uint32_t)capacity - 1;
     forms->buckets = proa__arena_array(arena, capacity, sizeof *forms->buckets);
     proa__form *form = proa__arena_array(arena, total, sizeof *form);
     if (!forms->buckets || !form) return proa_error();
-    for (uint32_t i = proa_op_count; i-- > 0;) { /* backwards: buckets then list forms in table order */
-        const proa_op *op = proa_op_table[i];
-        for (int k = op->n_wires; k-- > 0; form++) {
-            uint32_t bucket = proa__hash(op->wires[k].type) & forms->mask;
-            *form = (proa__form){op, &op->wires[k], forms->buckets[bucket]};
-            forms->buckets[bucket] = form;
-        }
-    }
+    for (size_t i = forms->added; i-- > 0;) form = add_forms(forms, proa__registered_op(i), form);
+    for (uint32_t i = proa_op_count; i-- > 0;) form = add_forms(forms, proa_op_table[i], form);
     for (uint32_t i = 0; i < proa_composed_count; i++, form++) {
         uint32_t bucket = proa__hash(proa_composed_table[i].type) & forms->mask;
         *form = (proa__form){NULL, &proa_composed_table[i], forms->buckets[bucket]};
@@ -49,7 +59,8 @@ proa_status proa__forms_shared(proa__forms *forms)
     static proa__forms shared;
     static proa__arena arena; /* lives as long as the process */
     pthread_mutex_lock(&lock);
-    proa_status status = shared.buckets ? PROA_OK : proa__forms_build(&shared, &arena);
+    bool whole = shared.buckets && !proa__registered_op(shared.added);
+    proa_status status = whole ? PROA_OK : proa__forms_build(&shared, &arena);
     if (status != PROA_OK) shared.buckets = NULL;
     *forms = shared;
     pthread_mutex_unlock(&lock);

@@ -194,6 +194,10 @@ proa_status proa__attr_to_field(proa_wire_reader *r, const proa_field *f, void *
         ok = (int)a->type == PROA_WIRE_STRING && a->s;
         *(const char **)at = ok ? a->s : "";
         break;
+    case PROA_FIELD_STRINGS:
+        ok = (int)a->type == PROA_WIRE_STRINGS;
+        *(proa_strings *)at = (proa_strings){ok ? (int64_t)a->n_strings : 0, (const char *const *)a->strings};
+        break;
     case PROA_FIELD_SCALAR: ok = attr_scalar(a, at); break;
     default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s fills a tensor", a->name);
     }

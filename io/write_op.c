@@ -200,6 +200,18 @@ static proa_status writer_put_strings(proa_wire_writer *w, const char *attr, con
     return PROA_OK;
 }
 
+static proa_status put_string_list(proa_wire_writer *w, const char *attr, const proa_strings *v)
+{
+    pb_attr *a = new_attr(w, attr, PROA_WIRE_STRINGS);
+    if (!a || !(a->strings = proa__arena_array(w->arena, (size_t)v->count, sizeof *a->strings)))
+        return proa_error();
+    for (; (int64_t)a->n_strings < v->count; a->n_strings++) {
+        a->strings[a->n_strings] = proa__arena_text(w->arena, v->at[a->n_strings]);
+        if (!a->strings[a->n_strings]) return proa_error();
+    }
+    return PROA_OK;
+}
+
 static proa_status writer_put_ints(proa_wire_writer *w, const char *attr, proa_wire_type type, proa_ints v)
 {
     pb_attr *a = new_attr(w, attr, type);
@@ -468,6 +480,7 @@ static proa_status put_field(proa_wire_writer *w, const proa_wire_attr *a, const
     }
     case PROA_FIELD_FLOATS: return put_doubles(w, a->name, a->type, *(const proa_floats *)at);
     case PROA_FIELD_STRING: return proa_wire_put_string(w, a->name, *(const char *const *)at);
+    case PROA_FIELD_STRINGS: return put_string_list(w, a->name, at);
     case PROA_FIELD_SCALAR: return put_field_scalar(w, a, at);
     default: return proa_fail(PROA_ERR_INTERNAL, "attribute %s is a tensor", a->name);
     }

@@ -2,6 +2,7 @@
  * library is loaded. May use core and the generated table. */
 #include "core/internal.h"
 #include "kernels.h"
+#include "ops/registry.h"
 #include "ops_impl.h"
 
 #include <pthread.h>
@@ -11,6 +12,9 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static const proa_op **sorted;
 static size_t n_sorted;
+/* Ops that were added at run time, in the order of registration. */
+static const proa_op **registered;
+static size_t n_registered;
 
 __attribute__((constructor)) static void choose_kernels(void)
 {
@@ -40,6 +44,21 @@ static proa_status rebuild(const proa_op *extra)
     proa__free(sorted);
     sorted = next;
     n_sorted = n;
+    return PROA_OK;
+}
+
+/* Adds an op to both lists. The caller holds the write lock. */
+static proa_status enter(const proa_op *op)
+{
+    const proa_op **grown = proa__alloc((n_registered + 1) * sizeof *grown);
+    if (!grown || rebuild(op) != PROA_OK) {
+        proa__free(grown);
+        return proa_error();
+    }
+    if (n_registered) memcpy(grown, registered, n_registered * sizeof *grown);
+    proa__free(registered);
+    registered = grown;
+    registered[n_registered++] = op;
     return PROA_OK;
 }
 
@@ -81,7 +100,15 @@ proa_status proa_register_op(const proa_op *op, const char *table_hash)
         return proa_fail(PROA_ERR_BAD_STATE, "register_op: an op called %s exists already", op->name);
     PROA_TRY(proa_error());
     pthread_rwlock_wrlock(&lock);
-    proa_status status = rebuild(op);
+    proa_status status = enter(op);
     pthread_rwlock_unlock(&lock);
     return status;
+}
+
+const proa_op *proa__registered_op(size_t index)
+{
+    pthread_rwlock_rdlock(&lock);
+    const proa_op *op = index < n_registered ? registered[index] : NULL;
+    pthread_rwlock_unlock(&lock);
+    return op;
 }

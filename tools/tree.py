@@ -5,7 +5,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may include only folders to its left: docs/architecture.md.
-FOLDERS = ["core", "kernels", "ops", "profile", "autograd", "nn", "optim", "amp", "jit", "io", "dist", "inference", "cli",
+FOLDERS = ["core", "kernels", "ops", "profile", "autograd", "nn", "optim", "amp", "jit", "io", "extension", "dist", "inference", "cli",
            "python-bindings"]
 
 

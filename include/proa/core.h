@@ -138,6 +138,11 @@ typedef struct proa_floats {
     const double *at;
 } proa_floats;
 
+typedef struct proa_strings {
+    int64_t count;
+    const char *const *at;
+} proa_strings;
+
 typedef struct proa_tensors {
     int64_t count;
     proa_tensor **at;

@@ -103,7 +103,9 @@ typedef struct proa_named_tensor {
 } proa_named_tensor;
 PROA_API proa_status proa_op_call(const proa_op_desc *op, proa_named_tensor *named, int64_t n_named);
 
-/* Whether an op of Paddle's format of this type is known, and has a gradient. */
+/* Whether an op of Paddle's format of this type is known. */
+PROA_API bool proa_op_type_is_known(const char *type);
+/* Whether it is known and has a gradient. */
 PROA_API bool proa_op_type_has_gradient(const char *type);
 
 /* An input of a layer that is exported: PROA_INPUT(-1, 1, 8, 8) is float32, dim −1 any length. */

@@ -26,7 +26,8 @@ typedef enum proa_field_kind {
     PROA_FIELD_STRING,  /* const char * */
     PROA_FIELD_SCALAR,  /* proa_scalar */
     PROA_FIELD_STEPS,   /* proa_steps */
-    PROA_FIELD_BLOCK    /* struct proa_block *: a sub-block of a program */
+    PROA_FIELD_BLOCK,   /* struct proa_block *: a sub-block of a program */
+    PROA_FIELD_STRINGS  /* proa_strings */
 } proa_field_kind;
 
 typedef enum proa_role { PROA_IN, PROA_ATTR, PROA_OUT } proa_role;

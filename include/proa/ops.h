@@ -44,6 +44,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "50f8fe9bea079a258461736a49171e21091826e2ea635fbdeccf4375f767e6bb"
+#define PROA_TABLE_HASH "0079770ed0252c07a0c7c9f4e78fa9f8148f2d61fbcca59bbe7b788bcd5b0635"
 
 #endif

@@ -547,6 +547,13 @@ static void print_field(FILE *to, const proa_field *f, const void *at)
         fprintf(to, "\"%s\"", s ? s : "");
         break;
     }
+    case PROA_FIELD_STRINGS: {
+        const proa_strings *v = at;
+        fputc('[', to);
+        for (int64_t i = 0; i < v->count; i++) fprintf(to, "%s\"%s\"", i ? ", " : "", v->at[i]);
+        fputc(']', to);
+        break;
+    }
     case PROA_FIELD_SCALAR: print_scalar(to, at); break;
     case PROA_FIELD_STEPS: proa__print_steps(to, at); break;
     case PROA_FIELD_BLOCK: {

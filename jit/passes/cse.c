@@ -68,6 +68,11 @@ static uint64_t mix_field(uint64_t h, const proa_field *f, const void *args)
         const char *s = *(const char *const *)at;
         return mix_bytes(h, s ? s : "", s ? strlen(s) : 0);
     }
+    case PROA_FIELD_STRINGS: {
+        const proa_strings *v = at;
+        for (int64_t i = 0; i < v->count; i++) h = mix_bytes(h, v->at[i], strlen(v->at[i]) + 1);
+        return h;
+    }
     case PROA_FIELD_SCALAR: return mix_scalar(h, at);
     default: return h;
     }
@@ -105,6 +110,13 @@ static bool same_scalar(const proa_scalar *a, const proa_scalar *b)
            a->i == b->i;
 }
 
+static bool same_strings(const proa_strings *a, const proa_strings *b)
+{
+    bool same = a->count == b->count;
+    for (int64_t i = 0; same && i < a->count; i++) same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
 static bool same_field(const proa_field *f, const void *x, const void *y)
 {
     const void *a = proa_field_at(f, x), *b = proa_field_at(f, y);
@@ -138,6 +150,7 @@ static bool same_field(const proa_field *f, const void *x, const void *y)
         const char *m = *(const char *const *)a, *n = *(const char *const *)b;
         return strcmp(m ? m : "", n ? n : "") == 0;
     }
+    case PROA_FIELD_STRINGS: return same_strings(a, b);
     case PROA_FIELD_SCALAR: return same_scalar(a, b);
     default: return false;
     }

@@ -187,6 +187,22 @@ static bool to_floats(const char *who, const char *name, PyObject *obj, proa_flo
     return at != NULL;
 }
 
+/* The texts are borrowed from the strings of the list, which the caller of the op holds. */
+static bool to_strings(const char *who, const char *name, PyObject *obj, proa_strings *out)
+{
+    if (!PyList_Check(obj) && !PyTuple_Check(obj))
+        return wrong_attribute(who, name, "a list of strings", obj);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(obj);
+    const char **at = scope_alloc(n, sizeof *at);
+    *out = (proa_strings){n, at};
+    for (Py_ssize_t i = 0; at && i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(obj, i);
+        if (!PyUnicode_Check(item)) return wrong_attribute(who, name, "a list of strings", obj);
+        if (!(at[i] = PyUnicode_AsUTF8(item))) return false;
+    }
+    return at != NULL;
+}
+
 static bool to_steps(const char *who, const char *name, PyObject *obj, proa_steps *out)
 {
     const char *text = PyUnicode_Check(obj) ? PyUnicode_AsUTF8(obj) : NULL;
@@ -346,6 +362,7 @@ bool py_to_field(const char *who, const proa_field *f, const char *name, PyObjec
         if (!PyUnicode_Check(obj)) return wrong_attribute(who, name, "a string", obj);
         *(const char **)at = PyUnicode_AsUTF8(obj);
         return *(const char **)at != NULL;
+    case PROA_FIELD_STRINGS: return to_strings(who, name, obj, at);
     case PROA_FIELD_STEPS: return to_steps(who, name, obj, at);
     case PROA_FIELD_SCALAR:
         if (py_to_scalar(obj, at)) return true;

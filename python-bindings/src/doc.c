@@ -60,6 +60,7 @@ static PyObject *kind_text(const proa_op *op, const proa_field *f)
         [PROA_FIELD_STRING] = "str",
         [PROA_FIELD_SCALAR] = "number",
         [PROA_FIELD_STEPS] = "str",
+        [PROA_FIELD_STRINGS] = "list of str",
     };
     if (f->kind == PROA_FIELD_ENUM) return enum_text(f);
     bool known = f->kind < sizeof words / sizeof *words && words[f->kind];

@@ -219,6 +219,10 @@ PyObject *py_raise_callback(void);
  * are methods of Tensor or functions of the module. */
 bool py_ready_ops(void);
 bool py_add_ops(PyObject *module);
+/* New reference: a callable of a custom op, which is not in the table. Entry and op live as long as the
+ * process. All results are returned, several as a list. */
+PyObject *py_function_of(PyObject *module, const py_entry *entry, const proa_op *op);
+extern PyMethodDef py_extension_functions[]; /* load_extension, extension_function, extension_slots */
 bool py_make_tensor_type(PyObject *module);
 /* Adds the class LayerBase, the base of nn.Layer (layer.c). */
 bool py_add_layer(PyObject *module);

@@ -25,6 +25,7 @@ typedef struct py_op {
     const char *name;    /* the last part of the entry's first name */
     char *defaults;      /* an args struct with every default filled in; made at first call */
     PyObject **keywords; /* interned parameter names; made at first keyword */
+    bool of_extension;   /* made by py_function_of */
     PyObject *twin;      /* a plain function with the same signature that calls this; made at first need */
 } py_op;
 
@@ -362,6 +363,14 @@ static PyObject *results(const py_op *self, const void *args)
     return tuple;
 }
 
+/* The results of a custom op: several are a list, as from Paddle's functions. */
+static PyObject *listed_results(const py_op *self, const void *args)
+{
+    PyObject *made = results(self, args);
+    if (made && PyTuple_Check(made)) Py_SETREF(made, PySequence_List(made));
+    return made;
+}
+
 /* ---- the call -------------------------------------------------------------------------- */
 
 /* True if an op without inputs makes a tensor too small for releasing the GIL, by its shape attribute. */
@@ -446,6 +455,7 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
     if (run(op, args) != PROA_OK) return py_raise(), refuse_as_asked(self, values, n, keywords);
     if (arena.name && !self->entry->in_place && py_name_results(op, args, arena.name) != PROA_OK)
         return py_raise();
+    if (self->of_extension) return listed_results(self, args);
     if (self->entry->in_place && n > 0 && py_is_tensor(values[0])) return Py_NewRef(values[0]);
     return results(self, args);
 }
@@ -615,7 +625,7 @@ static bool name_op(py_op *self)
 }
 
 /* Makes a callable, which lives as long as the process and is not tracked by the garbage collector. */
-static py_op *new_op(PyObject *module, const py_entry *entry)
+static py_op *new_op(PyObject *module, const py_entry *entry, const proa_op *op)
 {
     py_op *self = PyObject_GC_New(py_op, &py_op_type);
     if (!self) return NULL;
@@ -624,17 +634,25 @@ static py_op *new_op(PyObject *module, const py_entry *entry)
     self->function.func_builtins = Py_NewRef(PyEval_GetBuiltins());
     self->function.vectorcall = op_call;
     self->entry = entry;
-    self->op = proa_op_table[entry->op];
+    self->op = op;
     if (!name_op(self)) return NULL;
     if (self->op->args_size <= ARGS_MAX && entry->n_params <= 63) return self;
     PyErr_Format(PyExc_SystemError, "%s has more arguments than the extension's capacity", self->op->name);
     return NULL;
 }
 
+PyObject *py_function_of(PyObject *module, const py_entry *entry, const proa_op *op)
+{
+    py_op *self = new_op(module, entry, op);
+    if (!self) return NULL;
+    self->of_extension = true;
+    return Py_NewRef((PyObject *)self); /* one reference stays: callables are never freed */
+}
+
 bool py_add_ops(PyObject *module)
 {
     for (size_t i = 0; i < ENTRY_COUNT; i++) {
-        callables[i] = new_op(module, &py_entries[i]);
+        callables[i] = new_op(module, &py_entries[i], proa_op_table[py_entries[i].op]);
         if (!callables[i] || !add_names(module, callables[i])) return false;
     }
     return true;

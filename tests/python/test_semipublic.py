@@ -213,10 +213,6 @@ def test_iterators_of_loaders_have_one_class():
         assert isinstance(batches, _DataLoaderIterBase) and len(list(batches)) == 3
 
 
-def test_cpp_extension_refuses(tmp_path, monkeypatch):
-    extension = paddle.utils.cpp_extension
+def test_build_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("PADDLE_EXTENSION_DIR", str(tmp_path / "operators"))
-    assert extension.get_build_directory() == str(tmp_path / "operators") and (tmp_path / "operators").is_dir()
-    for call in (lambda: extension.load("relu", ["relu.cc"]), lambda: extension.setup(name="relu"), lambda: extension.CppExtension(["relu.cc"])):
-        with pytest.raises(NotImplementedError, match=r"\(Unimplemented\) \w+: Proa builds no operators"):
-            call()
+    assert paddle.utils.cpp_extension.get_build_directory() == str(tmp_path / "operators") and (tmp_path / "operators").is_dir()
