@@ -78,36 +78,40 @@ proa_status proa__extension_begin(const proa_extension_handle *h, const void *ar
     return PROA_OK;
 }
 
-static bool is_input(const proa_extension_handle *h, const void *args, const proa_tensor *t)
+/* True if somebody beside the library's list of results holds the tensor or its memory: an input that is
+ * returned, a result that is returned twice, a tensor that the library keeps. */
+static bool is_shared(proa_tensor *t)
 {
-    for (int i = 0; i < h->op.n_in; i++) {
-        const proa_tensors all = proa__field_all(&h->op.fields[i], args);
-        for (int64_t k = 0; k < all.count; k++)
-            if (!proa__slot_empty(all.at[k]) && all.at[k]->storage == t->storage) return true;
-    }
-    return false;
+    return atomic_load_explicit(&t->refs, memory_order_relaxed) > 1 ||
+           atomic_load_explicit(&t->storage->refs, memory_order_relaxed) > 1;
 }
 
-/* Puts a result into an output: takes over its memory where the output is new, otherwise copies it. */
-static proa_status store(const proa_extension_handle *h, const void *args, const proa_field *f,
-                         proa_tensor *out, proa_tensor *result, bool fresh)
+/* Gives a new output the memory of a result, or of a copy if that is shared. */
+static proa_status hand_over(proa_tensor *out, proa_tensor *result)
 {
-    if (proa__slot_empty(result))
-        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, &h->op, f->name,
-                             "was returned as a tensor without elements in memory; allocate it");
-    if (proa__slot_empty(out)) return PROA_OK; /* nothing in the program reads it */
-    if (fresh && !is_input(h, args, result)) {
-        proa__tensor_assign(out, result);
-        return PROA_OK;
+    proa_tensor *own = result;
+    if (is_shared(result)) {
+        proa_meta meta = proa_meta_of(result);
+        own = proa__tensor_new(&meta);
+        if (!own || proa__copy(own, result) != PROA_OK) return proa_error();
     }
+    proa__tensor_assign(out, own);
+    return PROA_OK;
+}
+
+/* Puts a result into an output: one that is new takes over its memory, one that a program gave gets a copy.
+ * */
+static proa_status store(const proa_extension_handle *h, const proa_field *f, proa_tensor *out,
+                         proa_tensor *result, bool fresh)
+{
+    if (proa__slot_empty(out)) return PROA_OK; /* nothing in the program reads it */
+    if (fresh) return hand_over(out, result);
     bool same = out->ndim == result->ndim && out->dtype == result->dtype;
     for (int d = 0; same && d < out->ndim; d++) same = out->shape[d] == result->shape[d];
-    if (!same)
-        return proa__op_fail(
-            PROA_ERR_INVALID_ARGUMENT, &h->op, f->name,
-            "was returned as %s, but the op infers %s; mend SetInferShapeFn or SetInferDtypeFn",
-            proa__tensor_text(result), proa__tensor_text(out));
-    return proa__copy(out, result);
+    if (same) return proa__copy(out, result);
+    return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, &h->op, f->name,
+                         "was returned as %s, but the op infers %s; mend SetInferShapeFn or SetInferDtypeFn",
+                         proa__tensor_text(result), proa__tensor_text(out));
 }
 
 static proa_status take_results(const proa_extension_handle *h, const void *args, const proa_tensors *results,
@@ -125,8 +129,7 @@ static proa_status take_results(const proa_extension_handle *h, const void *args
         const proa_field *f = output_field(h, i);
         if (h->description->outputs[i].in_place >= 0) continue;
         const proa_tensors out = proa__field_all(f, args);
-        for (int64_t k = 0; k < out.count; k++)
-            PROA_TRY(store(h, args, f, out.at[k], results->at[next++], fresh));
+        for (int64_t k = 0; k < out.count; k++) PROA_TRY(store(h, f, out.at[k], results->at[next++], fresh));
     }
     return PROA_OK;
 }

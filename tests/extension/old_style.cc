@@ -61,3 +61,19 @@ PD_BUILD_GRAD_OP(old_halves)
     .Inputs({paddle::Grad("Half")})
     .Outputs({paddle::Grad("X")})
     .SetKernelFn(PD_KERNEL(HalvesGrad));
+
+std::vector<paddle::Tensor> Twins(const paddle::Tensor &x)
+{
+    paddle::Tensor out = x + x;
+    return {out, out};
+}
+
+std::vector<std::vector<int64_t>> TwinsShape(std::vector<int64_t> x) { return {x, x}; }
+std::vector<paddle::DataType> TwinsDtype(paddle::DataType x) { return {x, x}; }
+
+PD_BUILD_OP(old_twins)
+    .Inputs({"X"})
+    .Outputs({"A", "B"})
+    .SetKernelFn(PD_KERNEL(Twins))
+    .SetInferShapeFn(PD_INFER_SHAPE(TwinsShape))
+    .SetInferDtypeFn(PD_INFER_DTYPE(TwinsDtype));

@@ -17,27 +17,30 @@ namespace paddle
 class Tensor
 {
   public:
-    Tensor() : tensor_(nullptr) {}
+    Tensor() : tensor_(nullptr), numel_(0) {}
     explicit Tensor(const Place &, const std::vector<int64_t> &shape = std::vector<int64_t>())
-        : tensor_(nullptr), shape_(shape)
+        : tensor_(nullptr), numel_(0), shape_(shape)
     {
     }
     explicit Tensor(PlaceType, const std::vector<int64_t> &shape = std::vector<int64_t>())
-        : tensor_(nullptr), shape_(shape)
+        : tensor_(nullptr), numel_(0), shape_(shape)
     {
     }
-    Tensor(const Tensor &from) : tensor_(from.tensor_), shape_(from.shape_), name_(from.name_)
+    Tensor(const Tensor &from)
+        : tensor_(from.tensor_), numel_(from.numel_), shape_(from.shape_), name_(from.name_)
     {
         if (tensor_) detail::api().retain(tensor_);
     }
     Tensor(Tensor &&from) noexcept
-        : tensor_(from.tensor_), shape_(std::move(from.shape_)), name_(std::move(from.name_))
+        : tensor_(from.tensor_), numel_(from.numel_), shape_(std::move(from.shape_)),
+          name_(std::move(from.name_))
     {
         from.tensor_ = nullptr;
     }
     Tensor &operator=(Tensor from) noexcept
     {
         std::swap(tensor_, from.tensor_);
+        std::swap(numel_, from.numel_);
         std::swap(shape_, from.shape_);
         std::swap(name_, from.name_);
         return *this;
@@ -72,12 +75,8 @@ class Tensor
         for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
         return strides;
     }
-    int64_t numel() const
-    {
-        int64_t n = 1;
-        for (int64_t dim : shape()) n *= dim;
-        return n;
-    }
+    /* Kept, since kernels ask for it in the condition of their loops. */
+    int64_t numel() const { return tensor_ ? numel_ : count(shape_.data(), shape_.size()); }
     int64_t size() const { return numel(); }
     const std::string &name() const { return name_; }
     void set_name(const std::string &name) { name_ = name; }
@@ -134,6 +133,9 @@ class Tensor
     {
         Tensor t;
         t.tensor_ = made;
+        if (!made) return t;
+        proa_ints dims = detail::api().shape(made);
+        t.numel_ = count(dims.at, static_cast<size_t>(dims.count));
         return t;
     }
     static Tensor borrow(proa_tensor *t) { return adopt(detail::api().retain(t)); }
@@ -148,6 +150,12 @@ class Tensor
     }
 
   private:
+    static int64_t count(const int64_t *dims, size_t n)
+    {
+        int64_t product = 1;
+        for (size_t i = 0; i < n; i++) product *= dims[i];
+        return product;
+    }
     static proa_ints ints_of(const std::vector<int64_t> &list)
     {
         proa_ints ints = {static_cast<int64_t>(list.size()), list.data(), nullptr, nullptr};
@@ -164,6 +172,7 @@ class Tensor
     }
 
     proa_tensor *tensor_;
+    int64_t numel_;              /* of tensor_ */
     std::vector<int64_t> shape_; /* while there are no elements */
     std::string name_;
 };
