@@ -234,6 +234,7 @@ def test_names(ops):
     assert parse_op_info("ext_join") == (["Xs@VECTOR"], ["axis"], ["Out"])
     assert parse_op_info("ext_describe")[1] == ["b", "i", "f", "l", "s", "ints", "floats", "longs", "texts"]
     assert load_op_meta_info_and_register_op(ops.__file__)[:2] == ["ext_cube", "ext_join"]
+    assert paddle.utils.load_op_library(ops.__file__) is None
     assert functions_of("again", ops.__file__).ext_cube(paddle.full([1], 2.0)).item() == 8
 
 

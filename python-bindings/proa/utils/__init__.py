@@ -10,10 +10,12 @@ from .structure import assert_same_structure, flatten, map_structure, pack_seque
 
 
 def __getattr__(name):
-    if name not in ("cpp_extension", "download", "profiler", "Profiler", "ProfilerOptions", "get_profiler"):
+    if name not in ("cpp_extension", "download", "profiler", "Profiler", "ProfilerOptions", "get_profiler", "load_op_library"):
         raise AttributeError(f"module 'paddle.utils' has no attribute {name!r}")
     import importlib
     if name in ("cpp_extension", "download"):
         return importlib.import_module(f".{name}", __name__)
+    if name == "load_op_library":
+        return importlib.import_module(".cpp_extension.extension_utils", __name__).load_op_library
     profiler = importlib.import_module(".profiler", __name__)
     return profiler if name == "profiler" else getattr(profiler, name)

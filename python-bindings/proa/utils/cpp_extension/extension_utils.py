@@ -32,6 +32,16 @@ def load_op_meta_info_and_register_op(lib_filename):
     return _core.load_extension(lib_filename)
 
 
+def load_op_library(lib_filename):
+    """Loads a library of operators, as load_op_meta_info_and_register_op. Paddle 2.0's function, whose libraries were written against
+    the inside of Paddle: those are refused.
+
+    Parameters:
+        lib_filename (str): a library that was built against Proa's paddle/extension.h.
+    """
+    load_op_meta_info_and_register_op(lib_filename)
+
+
 def parse_op_info(op_name):
     """Names of a loaded operator's arguments, as they are spelled in programs.
 
