@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 
+from .._errors import compared
 from ..io.batch_sampler import rank_and_size
 from .progressbar import ProgressBar
 
@@ -298,6 +299,8 @@ class LRScheduler(Callback):
 
 def _mode(owner, mode, monitor):
     """min or max; auto is max for accuracies."""
+    for given in (mode, *(monitor if isinstance(monitor, (list, tuple)) else ())):
+        compared(given)
     if mode not in ("auto", "min", "max"):
         warnings.warn(f"{owner}: mode {mode!r} is unknown, auto is used", stacklevel=3)
         mode = "auto"
@@ -306,6 +309,7 @@ def _mode(owner, mode, monitor):
 
 def _monitored(owner, logs, monitor):
     """The monitored number, or None (with a warning if it is not there)."""
+    compared(logs)
     if logs is None or monitor not in logs:
         warnings.warn(f"{owner}: monitor {monitor!r} is neither the loss nor a metric", stacklevel=3)
         return None

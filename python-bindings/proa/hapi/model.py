@@ -30,6 +30,15 @@ def _tensor(value):
     return _core.to_tensor(value)
 
 
+def _batch(inputs, labels):
+    """The fields of a batch as Tensors."""
+    inputs, labels = _list(inputs), _list(labels)
+    for value in inputs:
+        if not isinstance(value, (list, tuple)):
+            need_attribute("Model", "shape", "a Tensor, an array or a list", inputs=value)
+    return [_tensor(x) for x in inputs], [_tensor(y) for y in labels]
+
+
 def _numpy(value):
     return value.detach().numpy() if isinstance(value, _core.Tensor) else value
 
@@ -75,6 +84,9 @@ class Model:
         self.network = network
         self.stop_training = False
         self._loss = self._optimizer = self._scaler = None
+        if inputs and not isinstance(inputs, dict):
+            for spec in _list(inputs):
+                need_attribute("Model", "shape", "an InputSpec", inputs=spec)
         self._inputs = self._specs(inputs, is_input=True)
         self._labels = self._specs(labels)
         self._shapes_known = inputs is not None
@@ -112,7 +124,7 @@ class Model:
             raise AssertionError("Model.train_batch: call prepare(optimizer, loss) first")
         self.network.train()
         self.mode = "train"
-        inputs, labels = [_tensor(x) for x in _list(inputs)], [_tensor(y) for y in _list(labels)]
+        inputs, labels = _batch(inputs, labels)
         self._learn_inputs(inputs)
         outputs = self._forward_amp(inputs)
         losses = _list(self._loss(*outputs, *labels))
@@ -149,7 +161,7 @@ class Model:
         """Losses and metrics of one batch, as train_batch's."""
         self.network.eval()
         self.mode = "eval"
-        inputs, labels = [_tensor(x) for x in _list(inputs)], [_tensor(y) for y in _list(labels)]
+        inputs, labels = _batch(inputs, labels)
         self._learn_inputs(inputs)
         outputs = _list(self.network(*inputs))
         losses = [_numpy(v) for v in _list(self._loss(*outputs, *labels))] if self._loss else None

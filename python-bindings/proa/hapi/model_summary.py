@@ -11,7 +11,9 @@ def _is_shape(value):
 def _sizes(value):
     """input_size as a tuple (one input) or a list of them (several); InputSpecs by their shapes."""
     if isinstance(value, int):
-        return (value,)
+        return _one_shape([value])
+    if isinstance(value, bytes):
+        raise TypeError("summary: input_size must be a shape, or a list of shapes or InputSpecs, got bytes")
     if hasattr(value, "shape"):
         return _one_shape(value.shape)
     if isinstance(value, tuple) and _is_shape(value):
@@ -40,7 +42,7 @@ def _shapes(value):
 def _inputs(sizes, dtypes):
     if isinstance(sizes, tuple):
         dtype = (dtypes[0] if dtypes else None) if isinstance(dtypes, (list, tuple)) else dtypes
-        return [_core.to_tensor(_random(sizes)).astype(dtype or "float32")]
+        return [_core.to_tensor(_random(sizes)).astype("float32" if dtype is None else dtype)]
     if not isinstance(dtypes, (list, tuple)):
         dtypes = [dtypes] * len(sizes)
     return [_inputs(s, d)[0] if isinstance(s, tuple) else _inputs(s, d) for s, d in zip(sizes, dtypes)]
@@ -130,11 +132,12 @@ def summary(net, input_size=None, dtypes=None, input=None):
     """
     if input_size is None and input is None:
         raise ValueError("summary: give input_size or input")
-    sizes = _sizes(_size_of(input) if input_size is None else input_size)
+    size = _size_of(input) if input_size is None else input_size
     if isinstance(input_size, list) and not all(isinstance(s, (tuple, int)) or hasattr(s, "shape")
                                                 for s in input_size):
         raise AssertionError(f"summary: a list input_size holds tuples or InputSpecs, got {input_size!r}")
-    training, was = net.training, _core.set_recording(False)
+    training = not _core.is_capturing() and net.training
+    sizes, was = _sizes(size), _core.set_recording(False)
     rows = _Rows(net)
     try:
         net.eval()

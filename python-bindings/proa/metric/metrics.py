@@ -90,6 +90,13 @@ class Accuracy(Metric):
         return self._name
 
 
+def _column(owner, what, rows):
+    """The entries of rows that have one each."""
+    if rows.size != len(rows):
+        raise ValueError(f"{owner}: {what} must be [N] or [N, 1], got shape {rows.shape}")
+    return rows.reshape(-1)
+
+
 class _Binary(Metric):
     """Counts over predictions rounded to 0 or 1."""
 
@@ -107,10 +114,16 @@ class _Binary(Metric):
     def reset(self):
         self._start()
 
-    def _pairs(self, preds, labels, rounded):
+    def _hits(self, chosen_by, preds, labels, rounded):
+        """(rows that are 1 in `chosen_by`, preds or labels; those of them that are 1 in the other, too, which is read there alone)."""
         owner = type(self).__name__
         preds, labels = _array(owner, "preds", preds), _array(owner, "labels", labels)
-        return rounded(preds).astype("int32").reshape(-1)[:labels.shape[0]], labels.reshape(-1)[:labels.shape[0]]
+        rows, both = labels.shape[0], {"preds": rounded(preds).astype("int32"), "labels": labels}
+        chosen = _column(owner, chosen_by, both.pop(chosen_by)[:rows]) == 1
+        if len(preds) < rows:
+            raise IndexError(f"{owner}: preds must have a row a label, got shapes {preds.shape} and {labels.shape}")
+        (what, other), = both.items()
+        return int(chosen.sum()), int((_column(owner, what, other[:rows][chosen]) == 1).sum())
 
     def name(self):
         return self._name
@@ -126,10 +139,9 @@ class Precision(_Binary):
 
     def update(self, preds, labels):
         import numpy as np
-        preds, labels = self._pairs(preds, labels, lambda p: np.floor(p + 0.5))
-        right = int((labels[preds == 1] == 1).sum())
+        positive, right = self._hits("preds", preds, labels, lambda p: np.floor(p + 0.5))
         self.tp += right
-        self.fp += int((preds == 1).sum()) - right
+        self.fp += positive - right
 
     def accumulate(self):
         return float(self.tp) / (self.tp + self.fp) if self.tp + self.fp else 0.0
@@ -145,10 +157,9 @@ class Recall(_Binary):
 
     def update(self, preds, labels):
         import numpy as np
-        preds, labels = self._pairs(preds, labels, np.rint)
-        right = int((preds[labels == 1] == 1).sum())
+        positive, right = self._hits("labels", preds, labels, np.rint)
         self.tp += right
-        self.fn += int((labels == 1).sum()) - right
+        self.fn += positive - right
 
     def accumulate(self):
         return float(self.tp) / (self.tp + self.fn) if self.tp + self.fn else 0.0
@@ -168,7 +179,7 @@ class Auc(Metric):
         """preds: [N, 2], the second column the probability of the positive class; labels: [N] or [N, 1]."""
         import numpy as np
         labels, preds = _array("Auc", "labels", labels), _array("Auc", "preds", preds)
-        positive = labels.reshape(labels.shape[0], -1).any(axis=1)
+        positive = _column("Auc", "labels", labels).astype(bool)
         bins = (preds[:labels.shape[0], 1] * self._num_thresholds).astype(np.int64)
         if bins.size and bins.max() > self._num_thresholds:
             raise AssertionError("Auc: preds must be probabilities of at most 1")
