@@ -4,6 +4,7 @@ Messages and segments are ops; drawing and renumbering nodes is the host's work,
 from ._asks import asks, named as _named
 from . import _core
 from ._errors import of_dtype, of_kind
+from .framework.dims import differ
 from .tensor._tools import Tensor
 
 __all__ = ["reindex_graph", "reindex_heter_graph", "sample_neighbors", "segment_max", "segment_mean", "segment_min",
@@ -75,28 +76,35 @@ def send_uv(x, y, src_index, dst_index, message_op="add", name=None):
     return combine(_core.gather(x, src_index), _core.gather(y, dst_index))
 
 
+def _pooled(data, segment_ids, kind):
+    """segment_pool; the ids may be a column."""
+    if isinstance(segment_ids, Tensor) and len(segment_ids.shape) == 2 and not differ(segment_ids.shape[1], 1):
+        segment_ids = _core.squeeze(segment_ids, [1])
+    return _core.segment_pool(data, segment_ids, kind)[0]
+
+
 def segment_sum(data, segment_ids, name=None):
     """Sums of the rows of data with the same entry in segment_ids, which ascends.
 
     >>> paddle.geometric.segment_sum(paddle.to_tensor([1.0, 2.0, 4.0]), paddle.to_tensor([0, 0, 1])).tolist()
     [3.0, 4.0]
     """
-    return _core.segment_pool(data, segment_ids, "SUM")[0]
+    return _pooled(data, segment_ids, "SUM")
 
 
 def segment_mean(data, segment_ids, name=None):
     """Means of the rows of data with the same entry in segment_ids, which ascends."""
-    return _core.segment_pool(data, segment_ids, "MEAN")[0]
+    return _pooled(data, segment_ids, "MEAN")
 
 
 def segment_min(data, segment_ids, name=None):
     """Minima of the rows of data with the same entry in segment_ids, which ascends."""
-    return _core.segment_pool(data, segment_ids, "MIN")[0]
+    return _pooled(data, segment_ids, "MIN")
 
 
 def segment_max(data, segment_ids, name=None):
     """Maxima of the rows of data with the same entry in segment_ids, which ascends."""
-    return _core.segment_pool(data, segment_ids, "MAX")[0]
+    return _pooled(data, segment_ids, "MAX")
 
 
 # ---- neighbourhoods --------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Gumbel(_LocationScale):
         return self.variance.sqrt()
 
     def _standard(self, value):
-        return (value - self.loc) / self.scale
+        return -((self.loc - value) / self.scale)  # in this order bools count as 0 and 1
 
     def log_prob(self, value):
         z = self._standard(value)

@@ -92,19 +92,23 @@ def graph_khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None,
 
 def segment_sum(data, segment_ids, name=None):
     """paddle.geometric.segment_sum."""
-    return _core.segment_pool(data, segment_ids, "SUM")[0]
+    from .. import geometric
+    return geometric.segment_sum(data, segment_ids)
 
 
 def segment_mean(data, segment_ids, name=None):
     """paddle.geometric.segment_mean."""
-    return _core.segment_pool(data, segment_ids, "MEAN")[0]
+    from .. import geometric
+    return geometric.segment_mean(data, segment_ids)
 
 
 def segment_max(data, segment_ids, name=None):
     """paddle.geometric.segment_max."""
-    return _core.segment_pool(data, segment_ids, "MAX")[0]
+    from .. import geometric
+    return geometric.segment_max(data, segment_ids)
 
 
 def segment_min(data, segment_ids, name=None):
     """paddle.geometric.segment_min."""
-    return _core.segment_pool(data, segment_ids, "MIN")[0]
+    from .. import geometric
+    return geometric.segment_min(data, segment_ids)

@@ -4,7 +4,7 @@ from .. import _core
 from .._asks import asks
 from ..framework.dims import Dim, alike, differ, known, most, reshaped, tensor_of
 from .._errors import need_attribute, of_kind
-from ._tools import (END, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
+from ._tools import (END, INTEGER, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
                      twin, whole_number)
 
 __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape", "broadcast_tensors",
@@ -139,16 +139,18 @@ def broadcast_shape(x_shape, y_shape):
     >>> paddle.broadcast_shape([2, 1, 3], [4, 1])
     [2, 4, 3]
     """
-    try:
-        return broadcast_dims(_dims(x_shape), _dims(y_shape))
-    except AssertionError as error:  # an entry is a tensor of several elements
-        raise TypeError(f"broadcast_shape: {error}") from None
+    return broadcast_dims(_dims(x_shape), _dims(y_shape))
 
 
 def _dims(shape):
     if isinstance(shape, (str, bytes, dict)) or not hasattr(shape, "__getitem__"):
         raise TypeError(f"broadcast_shape: a shape must be a sequence of ints, got {type(shape).__name__}")
-    return [n if isinstance(n, (int, Dim)) else n.__index__() if hasattr(n, "__index__") else _no_dim(n) for n in shape]
+    if isinstance(shape, Tensor):
+        len(shape)  # one without axes has none
+    try:
+        return [n if isinstance(n, (int, Dim)) else n.__index__() if hasattr(n, "__index__") else _no_dim(n) for n in shape]
+    except AssertionError as error:  # an entry is a tensor of several elements
+        raise TypeError(f"broadcast_shape: {error}") from None
 
 
 def _no_dim(n):
@@ -256,6 +258,10 @@ def unflatten(x, axis, shape, name=None):
     axis = one_axis(axis, len(x.shape), "unflatten")
     if not isinstance(shape, (list, tuple, Tensor)):
         raise TypeError(f"unflatten: shape must be a list, tuple or Tensor, got {type(shape).__name__}")
+    if isinstance(shape, Tensor):
+        if not shape.ndim:
+            raise ValueError("(InvalidArgument) unflatten: shape must have one axis, got a 0-D Tensor")
+        shape = _core.cast(shape, "int32")
     shape = plain_ints(shape)
     if -1 in shape:
         known = 1
@@ -396,6 +402,7 @@ masked_fill_ = twin(masked_fill, "masked_fill_")
 
 
 @asks("index:Tensor!ValueError axis@x x~b,f2,bf,f4,f8,i4,i8,c8,c16")
+@asks("static:index.dtype=b,i4,i8!InvalidArgument")
 def index_fill(x, index, axis, value, name=None):
     """x with value (a number or 0-D Tensor) in the slices that index names along axis."""
     if not isinstance(index, Tensor):
@@ -426,6 +433,8 @@ def _points(x, indices):
     for t in indices:
         if dtype_name(t.dtype) == "bool":
             parts += [_core.squeeze(c, [1]) for c in _core.split(_core.nonzero(t), [], len(t.shape), 1)]
+        elif dtype_name(t.dtype) not in INTEGER:
+            raise ValueError(f"(InvalidArgument) index_put: indices must be integer tensors or bool masks, got {dtype_name(t.dtype)}")
         else:
             parts.append(_core.cast(t, "int64"))
     for axis, part in enumerate(parts):
@@ -434,9 +443,11 @@ def _points(x, indices):
     return _core.stack(broadcast_tensors(parts), -1)
 
 
-@asks("eager:x:Tensor!InvalidArgument eager:indices:list,tuple!InvalidArgument x~f2,f4,f8,i4,i8,b value~f2,f4,f8,i4,i8,b")
+@asks("eager:x:Tensor!InvalidArgument eager:indices:list,tuple!InvalidArgument static:accumulate:bool x~f2,f4,f8,i4,i8,b value~f2,f4,f8,i4,i8,b")
 def index_put(x, indices, value, accumulate=False, name=None):
     """x with value at indices, a tuple of integer tensors (or bool masks), one an axis; accumulate adds."""
+    if isinstance(indices, Tensor):  # a program's: an operator's list of variables may be one variable
+        indices = [indices]
     mask = len(indices) == 1 and dtype_name(indices[0].dtype) == "bool"
     return _core.index_put(x, indices[0] if mask else _points(x, indices), value, accumulate)
 
