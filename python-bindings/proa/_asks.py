@@ -15,7 +15,7 @@ names another exception, or a category of Paddle's:
     x.dtype=y.dtype  has the same                      TypeError
     x+               has entries                       ValueError
     perm%x           has an entry for each dim of x    ValueError
-    axis@x           is an axis of x                   ValueError
+    axis@x  axis[]@x is an axis of x                   ValueError
     axis>=-x         is not before the first one       AssertionError
     x<-y             keeps its shape beside y          ValueError
     x&&y             broadcasts with y                 ValueError
@@ -35,7 +35,7 @@ names another exception, or a category of Paddle's:
     x[3]             has a dim 3                       IndexError
     eager  static    the function is called there      AssertionError (eager: before the call, too)
     x?               has a truth, compared with a text (what Python raises of a tensor or an array)
-    n<?              has an order with numbers         TypeError
+    n<?  n[]<?       has an order with numbers         TypeError
     x{}              is hashable                       TypeError
 
 The type `dtype` is what names one of Paddle's dtypes, `some` what is given and not None. Another word about an argument that
@@ -123,10 +123,13 @@ def _from_end(who, values, name, x):
         return f"{who}: {name} must be {-len(values[x].shape)} or more, got {values[name]}"
 
 
-def _axis(who, values, name, x):
-    axis, rank = values[name], len(values[x].shape)
-    if not isinstance(axis, int) or not -rank <= axis < rank:
-        return f"{who}: {name} must be an int in [{-rank}, {rank}), got {axis!r}"
+def _axis(who, values, name, entries, x):
+    given, rank = values[name], len(values[x].shape)
+    if entries and given is None:
+        return None
+    for axis in given if entries and isinstance(given, (list, tuple)) else [given]:
+        if not isinstance(axis, int) or not -rank <= axis < rank:
+            return f"{who}: {name} must be an int in [{-rank}, {rank}), got {given!r}"
 
 
 def _choice(who, values, name, choices):
@@ -153,6 +156,8 @@ def _broadcasts(who, values, x, y):
 
 
 def _covers(who, values, x, y):
+    if not isinstance(values[x], _core.Tensor):
+        return f"{who}: {x} takes the result and must be a Tensor, got {type(values[x]).__name__}"
     a, b = list(values[x].shape), list(values[y].shape)
     pairs = _pairs(a, b)
     if any(p != q and min(p, q) > 1 for p, q in pairs):
@@ -256,11 +261,12 @@ def _truth(who, values, name):
         bool(values[name])
 
 
-def _ordered(who, values, name):
+def _ordered(who, values, name, entries):
     try:
-        bool(values[name] > 0)
+        for value in values[name] if entries else [values[name]]:
+            bool(value > 0)
     except TypeError as error:
-        return f"{who}: argument {name}: {error}"
+        return f"{who}: {'an entry of ' if entries else ''}argument {name}: {error}"
 
 
 def _only(who, values, where):
@@ -294,14 +300,14 @@ _WORDS = [
     (r"(\w+)\[(-?\d+)\](=|\|)(\w+)\[(-?\d+)\]", _extent, ValueError),
     (r"(\w+)\[\]\.(\w+)", _attributes, AttributeError), (r"(\w+)\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
     (r"(\w+)\[\](>=|>)(-?\d+)(?:,(-?\d+))?", _each, ValueError), (r"(\w+)>=-([a-z]\w*)", _from_end, AssertionError),
-    (r"(\w+)@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
+    (r"(\w+)(\[\])?@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
-    (r"(\w+)\[(-?\d+)\]", _dim, IndexError), (r"(\w+)\?", _truth, ValueError), (r"(\w+)<\?", _ordered, TypeError),
+    (r"(\w+)\[(-?\d+)\]", _dim, IndexError), (r"(\w+)\?", _truth, ValueError), (r"(\w+)(\[\])?<\?", _ordered, TypeError),
     (r"(\w+)\{\}", _hashed, TypeError),
 ]
 
 
-_NAMES = {_extent: (1, 4), _from_end: (1, 2), _ranks: (1, 2), _same: (1, 3), _entries: (1, 2), _axis: (1, 2), _covers: (1, 2),
+_NAMES = {_extent: (1, 4), _from_end: (1, 2), _ranks: (1, 2), _same: (1, 3), _entries: (1, 2), _axis: (1, 3), _covers: (1, 2),
           _broadcasts: (1, 2), _kernel: (1, 2, 4), _only: ()}  # groups that name arguments; other words have one
 
 

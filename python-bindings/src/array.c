@@ -462,6 +462,7 @@ static PyObject *to_tensor(PyObject *module, PyObject *args, PyObject *keywords)
         return NULL;
     const char *device = NULL;
     const bool building = proa_program_current() != NULL;
+    if (PyObject_IsTrue(dtype_object) < 0) return NULL; /* as Paddle asks first: an array has no truth */
     if (!py_to_dtype(dtype_object, &dtype)) {
         bool asked = py_is_tensor(data) && !building; /* Paddle then has its own list of dtypes */
         return asked ? refuse_again(PyExc_ValueError, PyExc_TypeError) : NULL;

@@ -1,8 +1,10 @@
 /* Python's operators on tensors. Of two tensors, floating and complex dtypes promote, otherwise y is cast to
  * x's dtype; a Python number is cast to the tensor's dtype, except that an integer tensor with a float gives
  * float32, and a real one with a complex number a complex dtype. Quotients of integers are float32. Uses
- * ext.h. */
+ * ext.h, proa/program.h. */
 #include "ext.h"
+
+#include <proa/program.h>
 
 #include <stddef.h>
 
@@ -79,8 +81,10 @@ static PyObject *no_operand(PyObject *a, PyObject *b, py_operator what)
 {
     PyObject *other = py_is_tensor(a) ? b : a;
     if (!what.name || py_is_dim(other) || has_operator(Py_TYPE(other), what.slot)) Py_RETURN_NOTIMPLEMENTED;
-    return py_refuse_type("%s: expected a number, an array or a Tensor beside a Tensor, got %s", what.name,
-                          Py_TYPE(other)->tp_name);
+    static const char said[] = "%s: expected a number, an array or a Tensor beside a Tensor, got %s";
+    if (PyUnicode_Check(other) && proa_program_current()) /* as Paddle, which tries to read a number there */
+        return PyErr_Format(PyExc_ValueError, said, what.name, Py_TYPE(other)->tp_name);
+    return py_refuse_type(said, what.name, Py_TYPE(other)->tp_name);
 }
 
 static PyObject *binary(PyObject *a, PyObject *b, binary_fn fn, py_operator what)

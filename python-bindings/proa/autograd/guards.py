@@ -86,7 +86,10 @@ class set_grad_enabled(_Switch):
         super().__init__()
         if not (mode is None or hasattr(type(mode), "__bool__")):
             raise TypeError(f"set_grad_enabled: mode must be a bool, got {type(mode).__name__}")
-        self.mode = self._on = bool(mode)
+        try:
+            self.mode = self._on = bool(mode)
+        except Exception as error:
+            raise TypeError(f"set_grad_enabled: mode: {error}") from None
         self._outside = _core.set_recording(self._on)
 
     def __enter__(self):

@@ -28,6 +28,7 @@ def to_static(function=None, input_spec=None, build_strategy=None, backend=None,
     18.0
     """
     from ..static.compiler import BuildStrategy
+    build_strategy = build_strategy or None
     if build_strategy is not None and not isinstance(build_strategy, BuildStrategy):
         raise TypeError("to_static: build_strategy must be a paddle.static.BuildStrategy, got "
                         f"{type(build_strategy).__name__}")

@@ -47,6 +47,11 @@ def _need_ints(who, what, array):
         raise TypeError(f"{who}: {what} must be integers, got {dtype_name(array.dtype)}")
 
 
+def _need_place(who, place):
+    if not (place is None or isinstance(place, (str, _core.Place))):
+        raise ValueError(f"{who}: place must be a place or a text such as 'cpu', got {type(place).__name__}")
+
+
 def sparse_coo_tensor(indices, values, shape=None, dtype=None, place=None, stop_gradient=True):
     """A tensor of values at coordinates indices [sparse dims, n]; shape is by default the smallest that holds them.
 
@@ -54,6 +59,7 @@ def sparse_coo_tensor(indices, values, shape=None, dtype=None, place=None, stop_
     >>> t.to_dense().tolist()
     [[0.0, 2.0], [3.0, 0.0]]
     """
+    _need_place("sparse_coo_tensor", place)
     _need_ints("sparse_coo_tensor", "indices", indices)
     who, at, values = "sparse_coo_tensor", host(indices), _values(values, dtype, stop_gradient)
     if at.ndim != 2:
@@ -81,6 +87,7 @@ def sparse_csr_tensor(crows, cols, values, shape, dtype=None, place=None, stop_g
     >>> t.to_dense().tolist()
     [[0.0, 2.0], [3.0, 0.0]]
     """
+    _need_place("sparse_csr_tensor", place)
     _need_ints("sparse_csr_tensor", "crows", crows)
     _need_ints("sparse_csr_tensor", "cols", cols)
     who, starts, at, values = "sparse_csr_tensor", host(crows), host(cols), _values(values, dtype, stop_gradient)

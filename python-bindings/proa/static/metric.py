@@ -7,7 +7,7 @@ from .variable import make_persistable
 __all__ = ["accuracy", "auc", "ctr_metric_bundle"]
 
 
-@asks("input:Tensor label:Tensor")
+@asks("input:Tensor label:Tensor correct.name total.name")
 def accuracy(input, label, k=1, correct=None, total=None):
     """Share of rows of input, [N, C], whose label, [N, 1], is among the k largest entries."""
     if len(label.shape) == 1:

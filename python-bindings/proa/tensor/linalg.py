@@ -76,7 +76,7 @@ def _weights(w, count, what):
         raise ValueError(f"cov: {what} must not be negative")
 
 
-@asks("eager:ddof:number,str!InvalidArgument")
+@asks("eager:ddof:number,str,array!InvalidArgument")
 def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
     """The covariance matrix of x's rows (columns if not rowvar)."""
     ndim, kind = len(x.shape), dtype_name(x.dtype)
@@ -106,6 +106,8 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
         spread = _core.divide(_core.sum(_core.multiply(w, aw)), total)
         factor = _core.subtract(total, spread)
     else:
+        if hasattr(ddof, "__array__") and not _core.is_capturing():
+            ddof = float(_core.to_tensor(ddof))
         if not is_number(ddof):
             raise of_kind(f"cov: argument ddof: expected a number, got {type(ddof).__name__}")
         factor = _core.scale(total, 1, -float(ddof))
@@ -172,7 +174,10 @@ def tensordot(x, y, axes=2, name=None):
     elif not axes or isinstance(axes[0], int):
         ax, ay = list(axes), []
     else:
-        ax, ay = plain_ints(axes[0]), plain_ints(axes[1]) if len(axes) > 1 else []
+        try:
+            ax, ay = plain_ints(axes[0]), plain_ints(axes[1]) if len(axes) > 1 else []
+        except ValueError:
+            raise TypeError(f"tensordot: axes must be an int or lists of ints, got {axes!r}") from None
     ax, ay = ax + ay[len(ax):], ay + ax[len(ay):]
     for a, t in [*((a, x) for a in ax), *((a, y) for a in ay)]:
         if not -len(t.shape) <= a < len(t.shape):

@@ -58,7 +58,7 @@ def pow(x, y, name=None):
     return _core.pow(x, y)
 
 
-@asks("x~f4,f8,i4,i8 static:value:number,bool")
+@asks("x~f4,f8,i4,i8 static:value:number,bool eager:x.dtype=f4,f8,i4,i8!NotFound")
 def increment(x, value=1.0, name=None):
     """Adds value to the one-element tensor x, in place."""
     if any(differ(n, 1) for n in x.shape):
@@ -102,7 +102,7 @@ def outer(x, y, name=None):
 @asks("static:x,y>>i2,i4,i8,bf,f4,f8,c8,c16")
 def logaddexp(x, y, name=None):
     """log(exp(x) + exp(y))."""
-    near = _core.exp(_core.neg(_core.abs(_core.subtract(x, y))))
+    near = _core.exp(_core.neg(_core.abs(x - y)))
     return _core.add(_core.log1p(near), public.maximum(x, y))
 
 
@@ -133,6 +133,8 @@ def logcumsumexp(x, axis=None, dtype=None, name=None):
 def _running(op, x, axis, dtype):
     if axis is None:
         need_attribute(op, "flatten", x=x)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{op}: x must be a Tensor, got {type(x).__name__}")
         x, axis = _core.flatten(x), 0
     if dtype_name(dtype) not in ("int32", "int64"):
         raise TypeError(f"{op}: dtype must be int32 or int64, got {dtype_name(dtype)}")
@@ -248,7 +250,7 @@ def sgn(x, name=None):
     return _core.complex(_core.divide(_core.real(x), size), _core.divide(_core.imag(x), size))
 
 
-@asks("x~bf,f2,f4,f8 y~bf,f2,f4,f8 eager:x>>f4,f8 eager:y>>f4,f8 x,y>>f4,f8")
+@asks("x~bf,f2,f4,f8 static:y>>bf,f2,f4,f8,i4,i8 y~bf,f2,f4,f8 eager:x>>f4,f8 eager:y>>f4,f8 x,y>>f4,f8")
 def hypot(x, y, name=None):
     """sqrt(x² + y²)."""
     for t, what in ((x, "x"), (y, "y")):
@@ -393,6 +395,10 @@ def _trapezoids(y, x, dx, axis, what):
     for t in (y, x):
         if t is not None and dtype_name(t.dtype) not in ("float16", "float32", "float64"):
             raise TypeError(f"{what}: needs float16, float32 or float64, got {dtype_name(t.dtype)}")
+    try:
+        y.shape[axis]
+    except (IndexError, TypeError) as error:
+        raise type(error)(f"{what}: axis must be an int in [{-len(y.shape)}, {len(y.shape)}), got {axis!r}") from None
     axis = axis + len(y.shape) if axis < 0 else axis
     if x is None:
         step = dx if isinstance(dx, Tensor) else _core.to_tensor(1.0 if dx is None else dx)
@@ -462,7 +468,7 @@ def combinations(x, r=2, with_replacement=False, name=None):
     return _core.reshape(_core.index_select(x, spots, 0), [-1, r])
 
 
-_write_pow = twin(pow, "pow_", "eager:y:number")
+_write_pow = twin(pow, "pow_", "eager:y:number static:y:number,Tensor static:x.dtype")
 
 
 def pow_(x, y, name=None):
@@ -472,7 +478,8 @@ def pow_(x, y, name=None):
     return _write_pow(x, y)
 
 
-_ASKED = {gcd: COMPARED, lcm: COMPARED, lerp: COMPARED, hypot: "eager:x<-y", ldexp: "eager:x<-y",
+_OF_TENSORS = "eager:x:Tensor eager:x<-y"
+_ASKED = {gcd: "x.shape y.shape eager!ValueError " + COMPARED, lcm: COMPARED, lerp: COMPARED, hypot: _OF_TENSORS, ldexp: _OF_TENSORS,
           cumsum: "eager:axis:int,Tensor,None!InvalidArgument eager:axis@x!OutOfRange"}
 for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, renorm):
     _name = _fn.__name__ + "_"
@@ -489,8 +496,8 @@ for _name in ("abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cum
     elif hasattr(_core, _op):
         globals()[_name] = twin(getattr(_core, _op), _name,
                                 *((COMPARED,) if _op.startswith(_OF_TWO) and _op != "logical_not" else
-                                  ("eager:x.scale_" if _op == "neg" else None, True)))
+                                  ({"neg": "eager:x.scale_", "square": "eager:x.square_"}.get(_op), True)))
     else:
         continue
     __all__.append(_name)
-del _fn, _name, _op, _ASKED, _OF_TWO
+del _fn, _name, _op, _ASKED, _OF_TENSORS, _OF_TWO

@@ -39,6 +39,9 @@ def where(condition, x=None, y=None, name=None):
     >>> paddle.where(x > 0, x, -x).tolist()
     [1.0, 2.0]
     """
+    for what, given in (("x", x), ("y", y)):
+        if isinstance(given, (str, bytes)):
+            raise TypeError(f"where: {what} must be a Tensor or a number, got {type(given).__name__}")
     if x is None and y is None:
         return nonzero(condition, True)
     if x is None or y is None:

@@ -2,7 +2,7 @@
 from .. import _core
 from .._asks import asks
 from .._errors import of_kind
-from ..framework.dims import is_empty, known, reshaped
+from ..framework.dims import alike, is_empty, known, reshaped
 from ._tools import Tensor, dtype_name, is_number, like, one_axis
 from .manipulation import moveaxis
 
@@ -79,7 +79,7 @@ def nanmedian(x, axis=None, keepdim=False, name=None):
         raise TypeError(f"nanmedian: x must be a Tensor, got {type(x).__name__}")
     if not isinstance(keepdim, bool) and keepdim is not None and not (is_number(keepdim) and _core.is_capturing()):
         raise of_kind(f"nanmedian: keepdim must be a bool, got {type(keepdim).__name__}")
-    if is_empty(x) and not x.is_symbolic:
+    if any(alike(n, 0) for n in x.shape):
         raise ValueError(f"(InvalidArgument) nanmedian: x must have at least one element, got shape {x.shape}")
     if isinstance(axis, (list, tuple)) and not axis:
         raise ValueError("nanmedian: axis must not be an empty list")

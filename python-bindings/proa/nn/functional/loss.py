@@ -9,7 +9,7 @@ from ..._asks import asks
 from ..._errors import of_kind
 from ...amp.auto_cast import state as autocast
 from ...framework.dims import differ, is_empty, known, reshaped
-from ...tensor._tools import need_tensor
+from ...tensor._tools import dtype_name, need_tensor
 from ._args import reduced, reduction_of
 
 
@@ -146,6 +146,8 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
     reduction_of(reduction, "nll_loss")
     if input.ndim == label.ndim != 4 and label.ndim > 1 and label.declared_shape[1] in (1, -1):
         label = _core.squeeze(label, 1)
+    if input.ndim == label.ndim and dtype_name(label.dtype) not in ("int32", "int64"):
+        raise ValueError(f"(InvalidArgument) nll_loss: label must be int32 or int64, got {dtype_name(label.dtype)}")
     if input.ndim < 2 or input.ndim - 1 != label.ndim:
         raise ValueError(f"nll_loss: input must be [N, C, ...] and label [N, ...], got shapes {input.shape} and "
                          f"{label.shape}")
@@ -311,9 +313,10 @@ def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction
 
     The mean divides each loss by its label's length first.
     """
-    reduction_of(reduction, "ctc_loss")
     loss = _core.ctc_loss(log_probs, labels, input_lengths, label_lengths, blank, norm_by_times)[0]
     loss = _core.squeeze(loss, -1)
+    if reduction not in ("mean", "sum", "none"):
+        raise AssertionError(f"ctc_loss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     if reduction == "mean":
         return _core.mean(loss / _core.cast(label_lengths, loss.dtype))
     return _core.sum(loss) if reduction == "sum" else loss

@@ -1,6 +1,7 @@
 """Margin and embedding losses: compositions of a distance, a hinge and a reduction."""
 from ... import _core
 from ..._asks import asks
+from ..._errors import need_attribute
 from ...framework.dims import differ
 from ._args import reduced, reduction_of
 from .distance import pairwise_distance
@@ -87,6 +88,8 @@ def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None
         raise ValueError(f"multi_margin_loss: label must have {n} entries as input, got shape {label.shape}")
     label = _core.reshape(label, [-1, 1])
     gap = margin - _core.index_sample(input, label) + input
+    if not _core.is_capturing() and not isinstance(p, (int, float)):
+        need_attribute("multi_margin_loss", "dtype", "a number", p=p)
     own = margin ** p / classes
     if weight is not None:
         if differ(weight.shape[0], classes):

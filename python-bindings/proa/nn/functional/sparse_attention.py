@@ -18,7 +18,7 @@ def sparse_attention(query, key, value, sparse_csr_offset, sparse_csr_columns, k
     """
     for what, one in (("query", query), ("key", key), ("value", value)):
         if one.ndim != 4:
-            raise ValueError(f"(InvalidArgument) sparse_attention: {what} must be [batch, heads, length, depth], got {one.shape}")
+            raise ValueError(f"sparse_attention: {what} must be [batch, heads, length, depth], got {one.shape}")
     _, _, length, depth = query.shape
     taken = _dense(sparse_csr_offset, sparse_csr_columns, length)
     if key_padding_mask is not None:

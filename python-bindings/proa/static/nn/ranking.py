@@ -22,6 +22,8 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW
     owner = "dn" if name is None else name
     if len(input.shape) != 2 or slot_dim > 0:
         raise ValueError(f"data_norm: input must be [N, features] and slot_dim -1, got shape {input.shape} and {slot_dim}")
+    if input.dtype not in (_core.float32, _core.float64):
+        raise ValueError(f"(InvalidArgument) data_norm: input must be float32 or float64, got {input.dtype}")
     first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
     if isinstance(param_attr, dict):
         first |= {key: value for key, value in param_attr.items() if key in first}

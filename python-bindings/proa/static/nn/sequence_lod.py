@@ -20,7 +20,7 @@ def _variable(x, who, what, dtypes=_ALL):
         raise TypeError(f"{who}: {what} must be a Variable of a static program, got {type(x).__name__}"
                         f"{' (call paddle.enable_static)' if not mode.building() else ''}")
     name = str(x.dtype).rpartition(".")[2]
-    if name not in dtypes:
+    if dtypes and name not in dtypes:
         raise TypeError(f"{who}: {what} must be {' or '.join(dtypes)}, got {name}")
     return x
 
@@ -82,6 +82,8 @@ def sequence_concat(input, name=None):
     """Sequence i: the sequences i of all inputs, one after the other."""
     if not isinstance(input, list):
         raise TypeError(f"sequence_concat: input must be a list, got {type(input).__name__}")
+    for i, x in enumerate(input):
+        _variable(x, "sequence_concat", f"input[{i}]", (*_REAL, "int64"))
     offsets = [offsets_of(x, "sequence_concat", f"input[{i}]") for i, x in enumerate(input)]
     return _with(*_core.sequence_concat(input, offsets))
 
@@ -109,7 +111,7 @@ def sequence_slice(input, offset, length, name=None):
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Sequence i of x (or row i, if x has no sequences) as often as sequence i of level ref_level of y has parts."""
     _variable(x, "sequence_expand", "x")
-    levels = _levels(_variable(y, "sequence_expand", "y"), "sequence_expand", "y")
+    levels = _levels(_variable(y, "sequence_expand", "y", None), "sequence_expand", "y")
     if not -1 <= ref_level < len(levels):
         raise ValueError(f"sequence_expand: ref_level must be from -1 to {len(levels) - 1}, got {ref_level}")
     own = _core.variable_lod(x)

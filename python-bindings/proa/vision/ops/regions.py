@@ -36,6 +36,8 @@ def roi_pool(x, boxes, boxes_num, output_size, spatial_scale=1.0, name=None):
 def psroi_pool(x, boxes, boxes_num, output_size, spatial_scale=1.0, name=None):
     """[boxes, channels / cells, *output_size]: each cell of a box is the mean of a channel of its own."""
     _check("psroi_pool", boxes_num)
+    if hasattr(output_size, "__len__") and len(output_size) != 2:
+        raise ValueError(f"psroi_pool: output_size must be an int or two, got {output_size!r}")
     rows, columns = _size("psroi_pool", output_size)
     if rows * columns == 0:
         raise AssertionError("psroi_pool: output_size must not contain 0")
