@@ -1,10 +1,13 @@
 """Bad calls of one Paddle: refusals.py MODULE prints {call: "ok", or "Type|Category" of what it raises} as JSON. Operands of all pairs
-of dtypes; functions in the mode in which Paddle lacks them; lists of ints as tensors; shapes of too many dims."""
+of dtypes; functions in the mode in which Paddle lacks them; lists of ints as tensors; shapes of too many dims; values of other kinds,
+and those that look wrong and are taken."""
 import importlib
 import itertools
 import json
 import re
 import sys
+
+import numpy
 
 paddle = importlib.import_module(sys.argv[1])
 F = paddle.nn.functional
@@ -52,7 +55,18 @@ IN_PROGRAMS = {
     "as_strided": lambda x: paddle.as_strided(x, [2, 2], [1]), "cauchy_": lambda x: paddle.cauchy_(x, loc="a"),
     "geometric_": lambda x: paddle.geometric_(x, {}), "normal_": lambda x: paddle.normal_(x, mean=[]), "tolist": lambda x: paddle.tolist(x),
     "list": lambda x: paddle.tolist([x]), "unfold": lambda x: paddle.unfold(x, 9, 2, 1), "size": lambda x: paddle.unfold(x, 0, -2, 1),
-    "view": lambda x: paddle.view(x, "no such"), "view_as": lambda x: paddle.view_as(x, 5), "grad": lambda x: paddle.grad(x, 7)}
+    "view": lambda x: paddle.view(x, "no such"), "view_as": lambda x: paddle.view_as(x, 5), "grad": lambda x: paddle.grad(x, 7),
+    "gcd_": lambda x: paddle.gcd_(x, x), "gcd_ of a text": lambda x: paddle.gcd_("a", x),
+    "pow_ of a list": lambda x: paddle.pow_([], x), "pow_ to a text": lambda x: paddle.pow_(x, "a"),
+    "logical_and_ of None": lambda x: paddle.logical_and_(x, None), "logical_xor of None": lambda x: paddle.logical_xor(x, None),
+    "empty_like of a dtype": lambda x: paddle.empty_like(x, dtype=x), "logaddexp": lambda x: paddle.logaddexp(x, "a"),
+    "minus a text": lambda x: x - "a",
+    "accuracy": lambda x: paddle.static.accuracy(x, paddle.cast(x, "int64")[:, :1], total=[x]),
+    "sequence_concat": lambda x: paddle.static.nn.sequence_concat([x, x > 0]),
+    "index_put accumulate": lambda x: paddle.index_put(x, x, x, accumulate="a"),
+    "sparse_attention": lambda x: F.sparse_attention(x, x, x, paddle.cast(x, "int32"), paddle.cast(x, "int32")),
+    "embedding of floats": lambda x: F.embedding(x, paddle.cast(x, "int64")),
+    "embedding of no rows": lambda x: F.embedding(paddle.cast(x, "int64"), paddle.ones([0, 2], "int64"))}
 EAGER = {"grad": lambda x: paddle.incubate.autograd.grad(x, 7), "forward_grad": lambda x: paddle.incubate.autograd.forward_grad(x, "a")}
 
 ONES_IN_PLACE = ["abs_", "acos_", "atan_", "cos_", "erf_", "expm1_", "log10_", "log1p_", "log2_", "neg_", "sin_", "tan_", "trunc_"]
@@ -61,6 +75,64 @@ OF_ANYTHING = {"neg_ of a bool": lambda: paddle.neg_(True), "neg_ of a text": la
                "view as a dict": lambda: paddle.view(paddle.ones([2]), {}), "arange to a complex": lambda: paddle.arange(end=1 + 2j),
                "is_same_shape of None": lambda: paddle.ones([2]).is_same_shape(None, 7),
                "reconstruct_from_ of None": lambda: paddle.ones([2]).reconstruct_from_(None, 7)}
+ARRAY = numpy.ones([2, 3], "float32")
+
+
+def ones(*shape):
+    return paddle.ones(list(shape))
+
+
+def layer():
+    return paddle.nn.Linear(3, 3)
+
+
+OF_ANYTHING.update({
+    "gcd_ of an array": lambda: paddle.gcd_(ARRAY, ones(2, 3)), "logical_or_ of an array": lambda: paddle.logical_or_(ARRAY, ones(2, 3)),
+    "hypot_ of an array": lambda: paddle.hypot_(ARRAY, ones(2, 3)), "cummin of an array": lambda: paddle.cummin(ARRAY),
+    "square_ of a text": lambda: paddle.square_("a"), "trapezoid of an axis": lambda: paddle.trapezoid(ones(2, 3), axis=7),
+    "cumulative_trapezoid of an axis": lambda: paddle.cumulative_trapezoid(ones(2, 3), axis=97),
+    "cumulative_trapezoid of an array": lambda: paddle.cumulative_trapezoid(ones(2, 3), axis=ARRAY),
+    "roll of texts": lambda: paddle.roll(ones(2, 3), 1, axis=["a"]), "roll of an axis": lambda: paddle.roll(ones(2, 3), 1, axis=[9]),
+    "tensordot of a tensor": lambda: paddle.tensordot(ones(2, 3), ones(2, 3), axes=[ones(2, 3)]),
+    "where of a text": lambda: paddle.where(ones(2) > 0, x="a"), "set_grad_enabled of a tensor": lambda: paddle.set_grad_enabled(ones(2)),
+    "cov of an array": lambda: paddle.linalg.cov(ones(2, 3), ddof=ARRAY),
+    "broadcast_shape of a number": lambda: paddle.broadcast_shape(ones(2, 1).astype("int64"), ones().astype("int64")),
+    "psroi_pool of a text": lambda: paddle.vision.ops.psroi_pool(ones(2, 3), ones(2, 3), ones(2, 3), "a text"),
+    "dtype of an array": lambda: paddle.to_tensor(1.0, dtype=ARRAY), "dtype of a tensor": lambda: paddle.to_tensor(1.0, dtype=ones(2)),
+    "affine_grid of bytes": lambda: F.affine_grid(ones(2, 3).astype("int8"), ones(2, 3)),
+    "sparse_coo_tensor at a place": lambda: paddle.sparse.sparse_coo_tensor(ones(2, 3), ones(2, 3), place=7),
+    "sparse_csr_tensor at a place": lambda: paddle.sparse.sparse_csr_tensor(ones(2), ones(2), ones(2), [2, 2], place=7),
+    "ctc_loss of a text": lambda: F.ctc_loss(ones(2, 1, 3), paddle.ones([1, 1], "int32"), paddle.full([1], 2, "int64"),
+                                             paddle.ones([1], "int64"), reduction="a"),
+    "nll_loss of complex numbers": lambda: F.nll_loss(ones(2, 3), ones(2, 3).astype("complex64")),
+    "multi_margin_loss to a text": lambda: F.multi_margin_loss(ones(2, 3), paddle.ones([2], "int64"), p="a"),
+    "increment of many": lambda: paddle.increment(ones(2, 3).astype("bfloat16")),
+    "increment of float32": lambda: paddle.increment(ones(2, 3)),
+    "addmm of a float16 y": lambda: paddle.addmm(ones(2, 3), ones(2, 3), ones(3, 3).astype("float16")),
+    "addmm of a float16 x": lambda: paddle.addmm(ones(2, 3), ones(2, 3).astype("float16"), ones(3, 3)),
+    "addmm of a float64 input": lambda: paddle.addmm(ones(2, 3).astype("float64"), ones(2, 3), ones(3, 3)),
+    "to_static by a tensor": lambda: paddle.jit.to_static(build_strategy=ones(2)), "summary of a tensor": lambda: paddle.summary(ones(2), 0),
+    "summary of a text as dtype": lambda: paddle.summary(layer(), (2, 3), dtypes=""), "summary of -1": lambda: paddle.summary(layer(), -1),
+    "Model of texts": lambda: paddle.Model(layer(), inputs=["a"]), "Model of an array": lambda: paddle.Model(layer(), inputs=ARRAY),
+    "Model.eval_batch": lambda: paddle.Model(layer()).eval_batch("a"), "Model.predict_batch": lambda: paddle.Model(layer()).predict_batch("a"),
+    "EarlyStopping of a mode": lambda: paddle.callbacks.EarlyStopping(mode=ones(2)),
+    "EarlyStopping of monitors": lambda: paddle.callbacks.EarlyStopping(monitor=[ones(2)]),
+    "EarlyStopping of logs": lambda: paddle.callbacks.EarlyStopping().on_eval_end(ones(2, 3)),
+    "Precision of wide rows": lambda: paddle.metric.Precision().update(ARRAY, ARRAY[:, :1]),
+    "Precision of wide labels": lambda: paddle.metric.Precision().update(ARRAY[:, :1], ARRAY),
+    "Recall of wide labels": lambda: paddle.metric.Recall().update(ARRAY[:, :1], ARRAY),
+    "Recall of few rows": lambda: paddle.metric.Recall().update(ARRAY[:1, :1], ARRAY[:, :1]),
+    "Auc of wide labels": lambda: paddle.metric.Auc().update(ARRAY, ARRAY),
+    "Normal of a complex number": lambda: paddle.distribution.Normal(0.0, 1.0).log_prob(1 + 2j)})
+TAKEN = {
+    "bools by Laplace": lambda: paddle.distribution.Laplace(0.0, 1.0).cdf(ones(2) > 0),
+    "bools by Gumbel": lambda: paddle.distribution.Gumbel(0.0, 1.0).log_prob(ones(2) > 0),
+    "a column of segments": lambda: paddle.incubate.segment_sum(ones(2, 3), paddle.zeros([2, 1], "int64")),
+    "a shape of floats": lambda: paddle.unflatten(ones(6), 0, paddle.to_tensor([2.0, 3.0])),
+    "labels without a hit": lambda: paddle.metric.Precision().update(numpy.zeros([2, 1]), ARRAY),
+    "rows without a hit": lambda: paddle.metric.Recall().update(ARRAY, numpy.zeros([2, 1])),
+    "no labels": lambda: paddle.metric.Auc().update(ARRAY, numpy.zeros([0]))}
+
 WITHOUT_ARGUMENTS = ["clone", "contiguous", "data_ptr", "detach", "detach_", "element_size", "get_selected_rows", "get_strides", "get_tensor",
                      "is_contiguous", "is_dense", "is_dist", "is_selected_rows", "is_sparse", "is_sparse_coo", "is_sparse_csr", "numpy",
                      "retain_grads", "to_sparse_csr", "clear_gradient"]
@@ -96,6 +168,8 @@ for name, dtype in itertools.product(ONES_IN_PLACE, ["int32", "int64", "float32"
     said[f"in place {name}({dtype})"] = outcome(getattr(paddle, name), tensor([2], dtype))
 for name, call in OF_ANYTHING.items():
     said[f"of {name}"] = outcome(call)
+for name, call in TAKEN.items():
+    said[f"taken: {name}"] = outcome(call)
 for name in WITHOUT_ARGUMENTS:
     said[f"surplus {name}"] = outcome(lambda: getattr(paddle.ones([2, 3]), name)(None, 7, no_such=1))
 said["surplus PyLayer"] = outcome(lambda: paddle.autograd.PyLayer(None, no_such=1))

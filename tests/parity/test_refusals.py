@@ -35,6 +35,12 @@ def test_arguments_that_paddle_does_not_look_at(outcomes):
     assert {call: outcomes[1][call] for call in surplus} == {call: outcomes[0][call] for call in surplus} == dict.fromkeys(surplus, "ok")
 
 
+def test_what_looks_wrong_and_is_taken(outcomes):
+    taken = [call for call in outcomes[0] if call.startswith("taken: ")]
+    assert len(taken) == 7
+    assert {call: outcomes[1][call] for call in taken} == {call: outcomes[0][call] for call in taken} == dict.fromkeys(taken, "ok")
+
+
 def test_every_kind_of_refusal_is_there(outcomes):
     kinds = collections.Counter(outcomes[0].values())
     for kind in ("RuntimeError|NotFound", "ValueError|InvalidArgument", "NotImplementedError|Unimplemented", "OSError|", "AssertionError|"):

@@ -128,6 +128,14 @@ IMAGE = paddle.ones([1, 2, 4, 4])
     (lambda: sparse.pca_lowrank(X), ValueError, "pca_lowrank: x must be a sparse Tensor"),
     (lambda: paddle.vision.ops.read_file(7), ValueError, "(InvalidArgument) read_file: filename"),
     (lambda: X.hypot_(7), TypeError, "hypot: y must be a Tensor"),
+    (lambda: paddle.gcd_(X.numpy(), X), ValueError, "gcd_: x takes the result and must be a Tensor, got ndarray"),
+    (lambda: paddle.roll(X, 1, axis=["a"]), TypeError, "roll: an entry of argument axis: '>' not supported"),
+    (lambda: paddle.roll(X, 1, axis=[0, 2]), ValueError, "roll: axis must be an int in [-2, 2), got [0, 2]"),
+    (lambda: paddle.trapezoid(X, axis=2), IndexError, "trapezoid: axis must be an int in [-2, 2), got 2"),
+    (lambda: paddle.to_tensor(1.0, dtype=X.numpy()), ValueError, "The truth value of an array"),
+    (lambda: paddle.metric.Recall().update(X, X), ValueError, "Recall: labels must be [N] or [N, 1], got shape (2, 3)"),
+    (lambda: paddle.Model(paddle.nn.Linear(3, 2), inputs=["a"]), AttributeError, "'str' object has no attribute 'shape': Model: "),
+    (lambda: paddle.addmm(X, X.astype("float16"), paddle.ones([3, 3])), RuntimeError, "(NotFound) addmm: x is float16"),
 ])
 def test_what_python_reads_first(call, kind, lead):
     got, text = refusal(call)
@@ -247,6 +255,9 @@ def test_what_paddle_takes():
     values = paddle.to_tensor([1.5, 3.0, 5.5])
     for dtype in ("int32", "int64", "float64"):
         assert paddle.bucketize(values, paddle.to_tensor([1, 3, 5], dtype=dtype)).tolist() == [1, 1, 3]
+    assert paddle.incubate.segment_sum(X, paddle.to_tensor([[0], [0]])).tolist() == [[2.0] * 3]  # a column of ids
+    assert D.Laplace(0.0, 1.0).cdf(paddle.to_tensor([False])).tolist() == [0.5]
+    assert paddle.unflatten(paddle.ones([6]), 0, paddle.to_tensor([2.0, 3.5])).shape == [2, 3]
     far = paddle.ones([2]).cauchy_(paddle.to_tensor([1e6, -1e6]), 0.001)
     assert far[0] > 9e5 and far[1] < -9e5
 
@@ -288,6 +299,16 @@ def test_constructor_refuses(args, given, kind, lead):
     (lambda x: paddle.erf(x.astype("int64")), NotImplementedError, "(Unimplemented) erf: x is int64, of which Paddle's CPU has no"),
     (lambda x: F.sequence_mask(x.astype("uint8")), NotImplementedError, "(Unimplemented) sequence_mask: x is uint8"),
     (lambda x: paddle.static.nn.sequence_reverse(x), RuntimeError, "(NotFound) sequence_reverse: x carries no sequences"),
+    (lambda x: paddle.hypot(x, x > 0), NotImplementedError, "(Unimplemented) hypot: y is bool, of which Paddle's CPU has no"),
+    (lambda x: F.embedding(paddle.ones([0], "int64"), paddle.ones([2, 1], "int64")), NotImplementedError,
+     "(Unimplemented) embedding: weight is int64"),
+    (lambda x: F.batch_norm(x, x, x), ValueError, "batch_norm: running_mean must have 1 dims, got shape [2, 3]"),
+    (lambda x: paddle.index_fill_(x, x.astype("complex64"), 0, 1.0), ValueError, "(InvalidArgument) index_fill: index must be of dtype"),
+    (lambda x: paddle.index_put(x, x, x[0]), ValueError, "(InvalidArgument) index_put: indices must be integer tensors or bool masks"),
+    (lambda x: paddle.nanmedian(paddle.ones([0, 3])), ValueError, "(InvalidArgument) nanmedian: x must have at least one element"),
+    (lambda x: paddle.static.nn.data_norm(x.astype("bfloat16")), ValueError, "(InvalidArgument) data_norm: input must be float32"),
+    (lambda x: paddle.static.nn.sequence_expand(x, x > 0), ValueError, "(InvalidArgument) sequence_expand: y carries no sequences"),
+    (lambda x: paddle.gcd_(x.astype("int8"), x), ValueError, "gcd_: Paddle has it in eager calls alone"),
     (lambda x: paddle.view_as(x, 5), AssertionError, "view_as: Paddle has it in eager calls alone, and in a program this call fails: "),
 ])
 def test_what_programs_refuse(call, kind, lead):
