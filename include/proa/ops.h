@@ -13,6 +13,7 @@
 #include <proa/ops/count.h>
 #include <proa/ops/create.h>
 #include <proa/ops/crf.h>
+#include <proa/ops/cvm.h>
 #include <proa/ops/data_norm.h>
 #include <proa/ops/detection.h>
 #include <proa/ops/dropout.h>
@@ -20,6 +21,7 @@
 #include <proa/ops/embedding.h>
 #include <proa/ops/fft.h>
 #include <proa/ops/graph.h>
+#include <proa/ops/hash.h>
 #include <proa/ops/index.h>
 #include <proa/ops/int8.h>
 #include <proa/ops/linalg.h>
@@ -44,6 +46,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "0079770ed0252c07a0c7c9f4e78fa9f8148f2d61fbcca59bbe7b788bcd5b0635"
+#define PROA_TABLE_HASH "1cff1619424f6911b92c616197354833eb32cb4abce6c0399f45a3bbde76d00e"
 
 #endif

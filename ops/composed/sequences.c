@@ -1,11 +1,13 @@
-/* Fused operators on sequences, as inference passes of Paddle write them. May use public ops and
- * proa/wire.h. */
+/* Fused operators on sequences, as inference passes of Paddle write them, and encodings of positions in
+ * sequences. May use public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
 #include "impl/elementwise.h"
 #include "impl/lod.h"
 #include "impl/matmul.h"
+#include "impl/reduce.h"
 #include "impl/shape.h"
 
+#include <math.h>
 #include <string.h>
 
 static proa_status missing(const char *slot)
@@ -105,4 +107,37 @@ proa_status fusion_seqexpand_concat_fc_read(proa_wire_reader *r)
     proa_tensor *bias = proa_wire_input(r, "FCBias");
     if (!proa__absent(bias)) made = proa_add(made, bias);
     return proa_wire_result(r, "Out", activated(made, proa_wire_string(r, "fc_activation", "identity")));
+}
+
+/* The position of each row in its sequence, float64: [rows, 1] of sequences, else [N, length, 1]. */
+static proa_tensor *positions(proa_tensor *x, proa_tensor *offsets)
+{
+    int axis = x->ndim - 2;
+    proa_tensor *ones = proa_full_like(proa__part(x, x->ndim - 1, 0, 1), PROA_SCALAR(1), .dtype = PROA_F64);
+    proa_tensor *rows = proa_cumsum(ones, .axis = PROA_SCALAR(axis), .exclusive = true);
+    if (proa__absent(offsets)) return rows;
+    proa_tensor *starts = proa_cast(proa__part(offsets, 0, 0, -1), PROA_F64);
+    return proa_subtract(rows, proa_sequence_expand_as(proa_unsqueeze(starts, PROA_INTS(1)), x, offsets));
+}
+
+/* alpha · x + beta · (sines and cosines of the position, at frequencies that fall from 1 to 1/10000). */
+proa_status add_position_encoding_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X"), *offsets = proa_wire_input(r, "X@LOD");
+    if (!x) return proa_error();
+    bool dense = proa__absent(offsets);
+    int64_t width = x->ndim ? x->shape[x->ndim - 1] : 0, half = width / 2;
+    if (x->ndim != (dense ? 3 : 2) || half < 1 || width % 2)
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "add_position_encoding: X is %s; expected [N, length, width] or sequences of rows of an "
+            "even width",
+            proa__tensor_text(x));
+    proa_tensor *k = proa_arange(PROA_SCALAR(0), PROA_SCALAR(half), PROA_SCALAR(1), .dtype = PROA_F64);
+    double fall = half > 1 ? 1.0 / (double)(half - 1) : 0, first = half > 1 ? 0 : 1;
+    proa_tensor *frequencies = proa_exp(proa__times(proa__times(k, fall, first), -log(10000.0), 0));
+    proa_tensor *angles = proa_multiply(positions(x, offsets), frequencies);
+    proa_tensor *waves = proa_concat(PROA_LIST(proa_sin(angles), proa_cos(angles)), .axis = x->ndim - 1);
+    waves = proa__times(proa_cast(waves, (proa_dtype)x->dtype), proa_wire_float(r, "beta", 1), 0);
+    return proa_wire_result(r, "Out", proa_add(proa__times(x, proa_wire_float(r, "alpha", 1), 0), waves));
 }

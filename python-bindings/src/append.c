@@ -257,27 +257,32 @@ static bool name_lods(PyObject *lods, int64_t first, int64_t last, proa_named_te
     return true;
 }
 
-/* Stores the outputs' LoD in the dict: {index of the output: (offsets, …)}. */
+/* Stores the outputs' LoD in the dict: {index of the output: (offsets, …)}. They may be offsets of inputs,
+ * which the dict holds. */
 static bool lods_made(PyObject *lods, int64_t n_out, const proa_named_tensor *levels)
 {
-    PyDict_Clear(lods);
-    for (int64_t i = 0; i < n_out; i++, levels += LOD_LEVELS) {
+    PyObject *made = PyDict_New();
+    if (!made) return false;
+    bool good = true;
+    for (int64_t i = 0; good && i < n_out; i++, levels += LOD_LEVELS) {
         Py_ssize_t n = 0;
         while (n < LOD_LEVELS && levels[n].tensor) n++;
         if (!n) continue;
         PyObject *key = PyLong_FromLongLong(i), *all = PyTuple_New(n);
-        bool good = key && all;
+        good = key && all;
         for (Py_ssize_t k = 0; good && k < n; k++) {
-            PyObject *level = py_wrap_new(levels[k].tensor);
+            PyObject *level = py_wrap(levels[k].tensor);
             if (level) PyTuple_SET_ITEM(all, k, level);
             else good = false;
         }
-        good = good && PyDict_SetItem(lods, key, all) == 0;
+        good = good && PyDict_SetItem(made, key, all) == 0;
         Py_XDECREF(key);
         Py_XDECREF(all);
-        if (!good) return false;
     }
-    return true;
+    PyDict_Clear(lods);
+    good = good && PyDict_Update(lods, made) == 0;
+    Py_DECREF(made);
+    return good;
 }
 
 /* call(type, {slot: [Tensor]}, {slot: [Tensor]}, {attribute: value}, {input's number: (offsets, …)}) → one

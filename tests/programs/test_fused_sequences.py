@@ -1,4 +1,5 @@
-"""Fused operators on sequences, which Paddle's inference passes write into models: what their parts give."""
+"""Fused operators on sequences, which Paddle's inference passes write into models: what their parts give; operators of
+ranking models on sequences."""
 import numpy as np
 import pytest
 
@@ -110,6 +111,56 @@ def test_a_table_of_products_holds_the_biases_of_the_gates(peepholes):
         with fluid.program_guard(fluid.Program(), fluid.Program()):
             pair.append(np.array(run(one, given, attrs, extra, "Hidden")))
     np.testing.assert_allclose(*pair, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [2, 6])
+def test_add_position_encoding(width):
+    x, half = real(6, width), width // 2
+    found = run("add_position_encoding", {"X": [(x, True)]}, {"alpha": 0.5, "beta": 2.0})
+    places = np.concatenate([np.arange(n) for n in LENGTHS])[:, None]
+    angles = places / 10000.0 ** (np.arange(half) / (half - 1) if half > 1 else np.ones(1))
+    np.testing.assert_allclose(np.array(found), x * 0.5 + 2 * np.concatenate([np.sin(angles), np.cos(angles)], 1), rtol=1e-4, atol=1e-5)
+    assert found.recursive_sequence_lengths() == [LENGTHS]
+
+
+@pytest.mark.parametrize("use_cvm", [True, False])
+def test_each_sequence_has_its_views_and_clicks(use_cvm):
+    block, x, counts = fluid.default_main_program().global_block(), abs(real(6, 5)), real(3, 2)
+    given = fluid.data("x", [-1, 5], "float32", lod_level=1)
+    given.stop_gradient = False
+    cvm, made = fluid.data("cvm", [-1, 2], "float32"), block.create_var(name="made", dtype="float32")
+    block.append_op(type="cvm", inputs={"X": [given], "CVM": [cvm]}, outputs={"Y": [made]}, attrs={"use_cvm": use_cvm})
+    slope, = fluid.gradients(fluid.layers.reduce_sum(made), given)
+    feed = {"x": fluid.create_lod_tensor(x, [LENGTHS], fluid.CPUPlace()), "cvm": counts}
+    found, back = fluid.Executor().run(feed=feed, fetch_list=[made, slope], return_numpy=False)
+    views, clicks = np.log(x[:, :1] + 1), np.log(x[:, 1:2] + 1)
+    expected = np.concatenate([views, clicks - views, x[:, 2:]], 1) if use_cvm else x[:, 2:]
+    np.testing.assert_allclose(np.array(found), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.array(back), np.c_[np.repeat(counts, LENGTHS, 0), np.ones((6, 3))], rtol=1e-6)
+    assert found.recursive_sequence_lengths() == [LENGTHS]
+
+
+def test_hashes_form_the_sequences_of_their_rows():
+    ids = np.arange(6).reshape(6, 1)
+    found = run("hash", {"X": [(ids, True)]}, {"num_hash": 2, "mod_by": 1000})
+    assert np.array(found).shape == (6, 2, 1) and found.recursive_sequence_lengths() == [LENGTHS]
+    with pytest.raises(TypeError, match="hash_size"):
+        fluid.layers.hash(fluid.data("ids", [-1, 1], "int64"), 1024.5)
+
+
+@pytest.mark.parametrize("kind, inputs, attrs, text", [
+    ("auc", {"Predict": real(4, 3), "Label": np.ones((4, 1), "int64"), "StatPos": np.zeros(6, "int64"), "StatNeg": np.zeros(6, "int64")},
+     {}, "Predict is float32"),
+    ("auc", {"Predict": real(4, 2), "Label": np.ones((4, 1), "int64"), "StatPos": np.zeros(6, "int64"), "StatNeg": np.zeros(6, "int64")},
+     {"num_thresholds": 0}, "num_thresholds is 0"),
+    ("add_position_encoding", {"X": real(2, 4, 3)}, {}, "even width"),
+    ("cvm", {"X": real(4, 1), "CVM": real(4, 2)}, {}, "begin with views and clicks"),
+    ("hash", {"X": np.ones((2, 2), "int64")}, {"num_hash": 0}, "num_hash is 0"),
+])
+def test_wrong_inputs_are_refused(kind, inputs, attrs, text):
+    outs = {"auc": ["AUC", "StatPosOut", "StatNegOut"], "cvm": ["Y"]}.get(kind, ["Out"])
+    with pytest.raises(ValueError, match=text):
+        run(kind, {slot: [(array, False)] for slot, array in inputs.items()}, attrs, outs[1:], outs[0])
 
 
 def test_unknown_forms_are_refused():

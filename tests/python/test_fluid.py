@@ -205,3 +205,12 @@ def test_variables_of_nested_lists():
     assert len(found) == 3 and found[1] is b
     with pytest.raises(TypeError, match="inputs"):
         fluid.dygraph.jit.extract_vars([a, 3])
+
+
+def test_called_operators_share_offsets_of_sequences():
+    for kind, given, attrs in (("hash", "int32", {"num_hash": 1, "mod_by": 97}), ("scale", "float32", {"scale": 2.0})):
+        sequences = {0: (paddle.to_tensor([0, 2, 6]),)}  # the only reference
+        x, made = paddle.ones([6, 1], given), paddle.zeros([1])
+        assert paddle._core.call(kind, {"X": [x]}, {"Out": [made]}, attrs, sequences) == [True]
+        others = [paddle.full([3], 7, "int64") for _ in range(50)]
+        assert [level.tolist() for level in sequences[0]] == [[0, 2, 6]] and len(others) == 50

@@ -96,6 +96,28 @@ def functions():
 
 @case("paddle.static.Block.append_op")
 @in_static
+def rankings():
+    """Operators of ranking models: positions, views and clicks, hashes, and areas under curves of all batches and of windows."""
+    long, chances = RNG.rand(2, 5, 6).astype("float32"), RNG.rand(20, 2).astype("float32")
+    labels = (np.arange(20) % 3 == 0).astype("int64").reshape(20, 1)
+    counts, F8, I8 = RNG.randint(0, 9, 6).astype("int64"), "float64", "int64"
+    found = [program_of("add_position_encoding", {"X": long}, {"Out": F}, {"alpha": 0.6, "beta": 0.5}, ["X"]),
+             program_of("add_position_encoding", {"X": long[:, :, :2]}, {"Out": F}, {"alpha": 1.0, "beta": 1.0})]
+    for use_cvm in (True, False):
+        found.append(program_of("cvm", {"X": ROWS, "CVM": OTHER[:, :2]}, {"Y": F}, {"use_cvm": use_cvm}, ["X"]))
+    for dtype, width in (("int32", 1), ("int64", 3), ("int32", 19), ("int64", 8)):
+        ids = RNG.randint(-99, 99, (5, width)).astype(dtype)
+        found.append(program_of("hash", {"X": ids}, {"Out": dtype}, {"num_hash": 3, "mod_by": 10007}))
+    stats = {0: counts.reshape(1, 6), 1: np.r_[counts, counts, 0], 2: np.r_[counts, counts * 2, counts * 3, 3]}
+    for steps, stat in stats.items():
+        found.append(program_of("auc", {"Predict": chances, "Label": labels, "StatPos": stat, "StatNeg": stat + (stat > 4)},
+                                {"AUC": F8, "StatPosOut": I8, "StatNegOut": I8},
+                                {"curve": "ROC", "num_thresholds": 5, "slide_steps": steps}))
+    return found
+
+
+@case("paddle.static.Block.append_op")
+@in_static
 def fused():
     """The orders of a fused activation, and an operand placed by an axis on either side."""
     found = []

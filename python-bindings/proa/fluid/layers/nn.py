@@ -5,7 +5,7 @@ from ...framework import mode
 from ...framework.random import program_seed
 from ...static import nn as static_nn
 from ...static.host import py_func
-from ..data_feeder import check_variable_and_dtype
+from ..data_feeder import check_type, check_variable_and_dtype
 from ..layer_helper import LayerHelper, one_op
 from .tensor import gaussian_random, uniform_random
 
@@ -179,6 +179,9 @@ def fsp_matrix(x, y):
 
 def hash(input, hash_size, num_hash=1, name=None):
     """Hashes of rows of numbers."""
+    check_variable_and_dtype(input, "input", ["int32", "int64"], "hash")
+    check_type(hash_size, "hash_size", int, "hash")
+    check_type(num_hash, "num_hash", int, "hash")
     return one_op("hash", {"X": input}, {"num_hash": num_hash, "mod_by": hash_size}, "Out", name=name)
 
 
