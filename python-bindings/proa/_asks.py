@@ -23,7 +23,8 @@ names another exception, or a category of Paddle's:
     n>0  n>=0        is a number so large              ValueError
     n[]>0,-1         each entry is so large, or −1     ValueError
     x.dtype=i4,i8    is of one of the dtypes           TypeError
-    n[i]             is no tensor, or one of ints      OSError, in eager calls
+    n[i]             is no tensor, or one of ints      OSError in eager calls, RuntimeError in programs
+    n[][i]           has no entries but such           the same
     x[].dtype        each entry has the attribute      AttributeError
     n[]<=6           has so few entries                ValueError
     dtype^           names a dtype as NumPy reads it   ValueError, TypeError
@@ -181,10 +182,11 @@ def _each(who, values, name, sign, bound, other):
         return f"{who}: every entry of {name} must be {sign} {bound}{' or ' + other if other else ''}, got {values[name]}"
 
 
-def _ints(who, values, name):
-    x = values[name]
-    if isinstance(x, _core.Tensor) and x.dtype not in (_core.int32, _core.int64):
-        return f"{who}: {name} must be a list of ints, or a tensor of dtype int32 or int64, got one of {x.dtype}"
+def _ints(who, values, name, entries):
+    given = values[name]
+    for x in given if entries and isinstance(given, (list, tuple)) else [given]:
+        if isinstance(x, _core.Tensor) and x.dtype not in (_core.int32, _core.int64):
+            return f"{who}: {name} must be a list of ints, or a tensor of dtype int32 or int64, got one of {x.dtype}"
 
 
 def _few(who, values, name, most):
@@ -262,8 +264,9 @@ def _truth(who, values, name):
 
 
 def _ordered(who, values, name, entries):
+    given = values[name]
     try:
-        for value in values[name] if entries else [values[name]]:
+        for value in given if entries and isinstance(given, (list, tuple)) else [] if entries else [given]:
             bool(value > 0)
     except TypeError as error:
         return f"{who}: {'an entry of ' if entries else ''}argument {name}: {error}"
@@ -298,7 +301,7 @@ _WORDS = [
     (r"(\w+)&([\w,]+)", _plain, TypeError), (r"(\w+):-(\w+)", _not_kind, TypeError),
     (r"(\w+)#(>=)?([\d,]+)", _rank, ValueError), (r"(\w+)#=(\w+)", _ranks, ValueError),
     (r"(\w+)\[(-?\d+)\](=|\|)(\w+)\[(-?\d+)\]", _extent, ValueError),
-    (r"(\w+)\[\]\.(\w+)", _attributes, AttributeError), (r"(\w+)\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
+    (r"(\w+)\[\]\.(\w+)", _attributes, AttributeError), (r"(\w+)(\[\])?\[i\]", _ints, OSError), (r"(\w+)\[\]<=(\d+)", _few, ValueError),
     (r"(\w+)\[\](>=|>)(-?\d+)(?:,(-?\d+))?", _each, ValueError), (r"(\w+)>=-([a-z]\w*)", _from_end, AssertionError),
     (r"(\w+)(\[\])?@(\w+)", _axis, ValueError), (r"(\w+)=([\w|]+)", _choice, ValueError),
     (r"(\w+)(>=|>)(-?[\d.]+)", _least, ValueError), (r"(\w+)~([\w,]+)", _variable, TypeError),
@@ -323,7 +326,10 @@ def _read(word):
             lead = f"({raises}) " if raises in CATEGORIES else ""
             if test in (_variable, _plain):
                 mode = "static"
-            elif test in (_only, _ints):
+            elif test is _ints:
+                mode = mode or "eager"
+                error = RuntimeError if mode == "static" and not raises else error
+            elif test is _only:
                 mode = "static" if rest == "eager" else "eager"
             return mode, test, found.groups(), names, error, lead
     raise SystemError(f"asks: cannot read {word!r}")

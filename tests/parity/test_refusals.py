@@ -37,7 +37,7 @@ def test_arguments_that_paddle_does_not_look_at(outcomes):
 
 def test_what_looks_wrong_and_is_taken(outcomes):
     taken = [call for call in outcomes[0] if call.startswith("taken: ")]
-    assert len(taken) == 7
+    assert len(taken) == 10
     assert {call: outcomes[1][call] for call in taken} == {call: outcomes[0][call] for call in taken} == dict.fromkeys(taken, "ok")
 
 

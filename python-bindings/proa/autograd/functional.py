@@ -84,14 +84,18 @@ def _shape_like(value, made):
     return tuple(made) if isinstance(value, (list, tuple)) else made[0]
 
 
-def _need_function(who, func):
+def _need(who, func, xs, v):
     if not callable(func):
         raise TypeError(f"{who}: func must be a function, got {type(func).__name__}")
+    for what, given in (("xs", _list(xs)), ("v", [] if v is None else _list(v))):
+        for one in given:
+            if not isinstance(one, _core.Tensor):
+                raise TypeError(f"{who}: {what} must be a Tensor or a list of Tensors, got {type(one).__name__}")
 
 
 def vjp(func, xs, v=None):
     """(func(xs), vᵀ · its Jacobian)."""
-    _need_function("vjp", func)
+    _need("vjp", func, xs, v)
     leaves = _leaves(xs)
     ys = func(*leaves)
     made = grad(ys, leaves, None if v is None else _list(v), allow_unused=True)
@@ -101,7 +105,7 @@ def vjp(func, xs, v=None):
 
 def jvp(func, xs, v=None):
     """(func(xs), its Jacobian · v), by the transpose of the transpose."""
-    _need_function("jvp", func)
+    _need("jvp", func, xs, v)
     leaves = _leaves(xs)
     ys = func(*leaves)
     seeds = [_core.full_like(y, 1.0) for y in _list(ys)]

@@ -146,7 +146,8 @@ class Distribution:
         ones are refused, else bools count as 0 and 1."""
         if not isinstance(value, (_core.Tensor, numbers.Real)):
             need_attribute(type(self).__name__, "dtype", value=value)
-        if is_tensor(value) and value.dtype != parameter.dtype and name_of(value.dtype) in ("float32", "float64") + ("bool",) * (not strict):
+        taken = ("float32", "float64") if strict else ("float32", "float64", "bool")
+        if is_tensor(value) and value.dtype != parameter.dtype and name_of(value.dtype) in taken:
             return value.astype(parameter.dtype)
         if strict and is_tensor(value) and value.dtype != parameter.dtype:
             raise of_kind(f"{type(self).__name__}: value must be {name_of(parameter.dtype)} or another of float32 and float64, got "

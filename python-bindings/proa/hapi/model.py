@@ -84,8 +84,8 @@ class Model:
         self.network = network
         self.stop_training = False
         self._loss = self._optimizer = self._scaler = None
-        if inputs and not isinstance(inputs, dict):
-            for spec in _list(inputs):
+        if inputs and isinstance(inputs, (list, tuple)):
+            for spec in inputs:
                 need_attribute("Model", "shape", "an InputSpec", inputs=spec)
         self._inputs = self._specs(inputs, is_input=True)
         self._labels = self._specs(labels)

@@ -73,7 +73,7 @@ class Accuracy(Metric):
         values = []
         for i, k in enumerate(self.topk):
             right = correct[..., :k].sum()
-            values.append(float(right) / samples)
+            values.append(float(right) / samples if samples else float("nan"))
             self.total[i] += right
             self.count[i] += samples
         return values[0] if len(self.topk) == 1 else values
@@ -179,8 +179,8 @@ class Auc(Metric):
         """preds: [N, 2], the second column the probability of the positive class; labels: [N] or [N, 1]."""
         import numpy as np
         labels, preds = _array("Auc", "labels", labels), _array("Auc", "preds", preds)
-        positive = _column("Auc", "labels", labels).astype(bool)
         bins = (preds[:labels.shape[0], 1] * self._num_thresholds).astype(np.int64)
+        positive = _column("Auc", "labels", labels).astype(bool)
         if bins.size and bins.max() > self._num_thresholds:
             raise AssertionError("Auc: preds must be probabilities of at most 1")
         size = self._num_thresholds + 1

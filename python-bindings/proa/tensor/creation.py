@@ -30,12 +30,13 @@ def full(shape, fill_value, dtype=None, name=None):
     >>> paddle.full([2, 2], 7, 'int32').tolist()
     [[7, 7], [7, 7]]
     """
-    if isinstance(fill_value, str):
+    if isinstance(fill_value, (str, bytes)):
         fill_value = float(fill_value)
     try:
         return _core.full(shape, fill_value, dtype)
     except Exception as error:
-        ask("shape[i]", "full", error, shape=shape)
+        ask("shape[i] static:shape.dtype=i4,i8 static:dtype? eager:fill_value?", "full", error, shape=shape, dtype=dtype,
+            fill_value=fill_value)
         raise
 
 

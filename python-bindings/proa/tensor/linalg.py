@@ -227,6 +227,7 @@ def multi_dot(x, name=None):
     return _core.squeeze(out, gone) if gone else out
 
 
+@asks("x.shape eager:x:Tensor!InvalidArgument static:x:Tensor")
 def cond(x, p=None, name=None):
     """The condition number of matrices in the norm p (default 2)."""
     if len(x.shape) < 2:

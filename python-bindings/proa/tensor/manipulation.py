@@ -24,6 +24,7 @@ transpose_ = twin(_core.transpose, "transpose_")
 cast_ = twin(_core.cast, "cast_")
 
 
+@asks("static:starts:list,tuple,Tensor!ValueError static:ends:list,tuple,Tensor!ValueError")
 def slice(input, axes, starts, ends):
     """The part of input between starts and ends of the axes named."""
     if isinstance(starts, bool) or isinstance(ends, bool):
@@ -36,10 +37,11 @@ def slice(input, axes, starts, ends):
     return _core.slice(input, axes, bounds(starts), bounds(ends))
 
 
-@asks("x~b,f2,bf,f4,f8,i4,i8 static:axes:list,tuple static:starts:list,tuple,Tensor static:ends:list,tuple,Tensor "
+@asks("eager:x:Tensor!InvalidArgument x~b,f2,bf,f4,f8,i4,i8 static:axes:list,tuple static:starts:list,tuple,Tensor static:ends:list,tuple,Tensor "
       "static:strides:list,tuple,Tensor eager:axes:list,tuple!InvalidArgument "
       "eager:starts:list,tuple,Tensor,int!InvalidArgument eager:ends:list,tuple,Tensor,int!InvalidArgument "
-      "eager:strides:list,tuple,Tensor,int!InvalidArgument starts[i] ends[i] strides[i]")
+      "eager:strides:list,tuple,Tensor,int!InvalidArgument starts[i] ends[i] strides[i] "
+      "static:starts.dtype=i4,i8 static:ends.dtype=i4,i8 static:strides.dtype=i4,i8")
 def strided_slice(x, axes, starts, ends, strides, name=None):
     """The elements of x from starts to ends of the axes named, strides apart."""
     return _core.strided_slice(x, axes, bounds(starts), bounds(ends), bounds(strides))
@@ -75,7 +77,7 @@ def crop(x, shape=None, offsets=None, name=None):
     return _core.reshape(box, [0 if not known(s) or s == -1 else s for s in shape])  # 0: as it is; others the run checks
 
 
-@asks("static:x:Tensor x.shape axis:int,Tensor axis>=-x num_or_sections:int,list,tuple")
+@asks("static:x:Tensor x.shape axis:int,Tensor axis>=-x num_or_sections:int,list,tuple static:num_or_sections[][i]")
 def split(x, num_or_sections, axis=0, name=None):
     """x cut along axis into that many equal parts, or into parts of these lengths (one may be -1).
 
@@ -201,7 +203,7 @@ def reverse(x, axis, name=None):
     return _core.flip(x, [axis] if isinstance(axis, int) else axis)
 
 
-@asks("x:Tensor x~f2,f4,f8,i4,i8,b")
+@asks("x:Tensor static:axes:list,tuple x~f2,f4,f8,i4,i8,b")
 def rot90(x, k=1, axes=[0, 1], name=None):
     """x turned k times by 90 degrees in the plane of two axes."""
     need_variable(x, "rot90: x")
@@ -323,7 +325,7 @@ def unfold(x, axis, size, step, name=None):
     axis = one_axis(axis, len(x.shape), "unfold")
     length = x.shape[axis]
     if known(length) and size > length or size < 0 or step <= 0:
-        raise ValueError(f"unfold: size must be in [0, {length}] and step above 0, got {size} and {step}")
+        raise ValueError(f"(InvalidArgument) unfold: size must be in [0, {length}] and step above 0, got {size} and {step}")
     count = (length - size) // step + 1
     if not x.is_symbolic and x.is_contiguous():
         strides = x.strides
@@ -402,15 +404,16 @@ masked_fill_ = twin(masked_fill, "masked_fill_")
 
 
 @asks("index:Tensor!ValueError axis@x x~b,f2,bf,f4,f8,i4,i8,c8,c16")
-@asks("static:index.dtype=b,i4,i8!InvalidArgument")
 def index_fill(x, index, axis, value, name=None):
     """x with value (a number or 0-D Tensor) in the slices that index names along axis."""
     if not isinstance(index, Tensor):
         raise ValueError(f"index_fill: index must be a Tensor, got {type(index).__name__}")
+    if isinstance(value, Tensor) and value.ndim:
+        raise ValueError(f"index_fill: value must be a number or a 0-D Tensor, got shape {value.shape}")
+    if _core.is_capturing() and dtype_name(index.dtype) not in ("bool", "int32", "int64"):
+        raise ValueError(f"(InvalidArgument) index_fill: index must be int32, int64 or bool, got {dtype_name(index.dtype)}")
     if not isinstance(value, Tensor):
         return _core.index_fill(x, index, axis, value if is_number(value) else _one_number(value, x))
-    if value.ndim:
-        raise ValueError(f"index_fill: value must be a number or a 0-D Tensor, got shape {value.shape}")
     axis = one_axis(axis, len(x.shape), "index_fill")
     hit = _core.index_fill(_core.full([x.shape[axis]], False, "bool"), index, 0, True)
     return _filled(x, _core.reshape(hit, [-1] + [1] * (len(x.shape) - axis - 1)), value)
@@ -482,7 +485,7 @@ def _check_inside(arr, indices, axis, what):
         raise RuntimeError(f"{what}: an index is out of bounds for axis {axis} of size {arr.shape[axis]}")
 
 
-@asks("arr.shape indices.shape axis:int axis@arr!AssertionError arr~f2,f4,f8,i4,i8,u1,bf")
+@asks("arr.shape indices.shape eager:indices:Tensor!InvalidArgument axis:int axis@arr!AssertionError arr~f2,f4,f8,i4,i8,u1,bf")
 def take_along_axis(arr, indices, axis, broadcast=True):
     """The elements of arr that indices name along axis.
 
@@ -500,7 +503,7 @@ def take_along_axis(arr, indices, axis, broadcast=True):
     return _core.take_along_axis(_shown(arr, shape), indices, axis)
 
 
-@asks("arr.shape indices.shape axis:int axis@arr!AssertionError eager:reduce:str!InvalidArgument "
+@asks("arr.shape indices.shape eager:indices:Tensor!InvalidArgument axis:int axis@arr!AssertionError eager:reduce:str!InvalidArgument "
       "eager:include_self:bool!InvalidArgument static:arr#=indices indices~i4,i8 arr>>u1,i4,i8,f4,f8>>values")
 def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=True, broadcast=True):
     """arr with values at the places that indices name along axis; reduce says how they meet what is there."""

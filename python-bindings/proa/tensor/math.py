@@ -47,7 +47,7 @@ def scale_(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return overwrite(x, getattr(_core, act)(x), "scale_") if act is not None and _core.is_capturing() else x
 
 
-@asks("eager:y.dtype static:y.dtype=f2,bf,f4,f8,i4,i8,b x,y>>i4,i8,bf,f4,f8")
+@asks("eager:y.dtype static:y:number,Tensor static:x.dtype static:y.dtype=f2,bf,f4,f8,i4,i8,b x,y>>i4,i8,bf,f4,f8")
 def pow(x, y, name=None):
     """x to the power y, a number or a Tensor."""
     if isinstance(y, Tensor):
@@ -61,6 +61,8 @@ def pow(x, y, name=None):
 @asks("x~f4,f8,i4,i8 static:value:number,bool eager:x.dtype=f4,f8,i4,i8!NotFound")
 def increment(x, value=1.0, name=None):
     """Adds value to the one-element tensor x, in place."""
+    if not isinstance(x, Tensor):
+        raise of_kind(f"increment: x must be a Tensor, got {type(x).__name__}")
     if any(differ(n, 1) for n in x.shape):
         raise ValueError(f"(InvalidArgument) increment: x must have one element, got shape {x.shape}")
     return _core.scale_(x, 1.0, float(value))
@@ -99,14 +101,14 @@ def outer(x, y, name=None):
         raise
 
 
-@asks("static:x,y>>i2,i4,i8,bf,f4,f8,c8,c16")
+@asks("static:x.dtype=i4,i8,f2,bf,f4,f8,c8,c16 static:y.dtype=b,i4,i8,f2,bf,f4,f8,c8,c16 static:x,y>>i2,i4,i8,bf,f4,f8,c8,c16")
 def logaddexp(x, y, name=None):
     """log(exp(x) + exp(y))."""
     near = _core.exp(_core.neg(_core.abs(x - y)))
     return _core.add(_core.log1p(near), public.maximum(x, y))
 
 
-@asks("static:axis:-Tensor!InvalidArgument x~f2,bf,f4,f8,i4,i8")
+@asks("static:axis:-Tensor!InvalidArgument x~f2,bf,f4,f8,i4,i8 eager:axis:int,None!InvalidArgument eager:axis[]@x!OutOfRange")
 def cumsum(x, axis=None, dtype=None, name=None):
     """Running sums along axis, of flattened x without axis.
 
@@ -250,13 +252,13 @@ def sgn(x, name=None):
     return _core.complex(_core.divide(_core.real(x), size), _core.divide(_core.imag(x), size))
 
 
-@asks("x~bf,f2,f4,f8 static:y>>bf,f2,f4,f8,i4,i8 y~bf,f2,f4,f8 eager:x>>f4,f8 eager:y>>f4,f8 x,y>>f4,f8")
+@asks("x~bf,f2,f4,f8 static:y>>bf,f2,f4,f8,i4,i8 eager:x>>f4,f8 eager:y>>f4,f8 x,y>>f4,f8")
 def hypot(x, y, name=None):
     """sqrt(x² + y²)."""
     for t, what in ((x, "x"), (y, "y")):
         if not isinstance(t, Tensor):
             raise TypeError(f"hypot: {what} must be a Tensor, got {type(t).__name__}")
-    return _core.sqrt(_core.add(_core.pow(x, 2), _core.pow(y, 2)))
+    return _core.sqrt(_core.pow(x, 2) + _core.pow(y, 2))
 
 
 @asks("x~b,f2,f4,f8,i2,i4,i8,u1,bf y~b,f2,f4,f8,i2,i4,i8,u1,bf")
@@ -305,6 +307,7 @@ def _multigammaln_of_tensor(x, p):
     return _core.add(_core.sum(terms, [-1]), _core.scale(p * (p - 1.0), 0.25 * 1.1447298858494002))
 
 
+@asks("n:int")
 def polygamma(x, n, name=None):
     """The n-th derivative of digamma."""
     n = whole_number("polygamma", "n", n)
@@ -313,6 +316,7 @@ def polygamma(x, n, name=None):
     return _core.digamma(x) if n == 0 else _core.polygamma(x, n)
 
 
+@asks("static:x.dtype=b,f2,bf,f4,f8,i2,i4,i8")
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
     """x with NaN and the infinities replaced by numbers (the dtype's greatest and least by default).
 
@@ -369,7 +373,7 @@ def renorm(x, p, axis, max_norm):
     return _core.renorm(x, float(p), axis, float(max_norm))
 
 
-@asks("x~bf,f2,f4,f8,i4,i8,c8,c16")
+@asks("x.flatten x~bf,f2,f4,f8,i4,i8,c8,c16")
 def take(x, index, mode="raise", name=None):
     """Elements of flattened x; mode says what becomes of indices outside: raise, wrap or clip."""
     if mode not in ("raise", "wrap", "clip"):
@@ -401,7 +405,7 @@ def _trapezoids(y, x, dx, axis, what):
         raise type(error)(f"{what}: axis must be an int in [{-len(y.shape)}, {len(y.shape)}), got {axis!r}") from None
     axis = axis + len(y.shape) if axis < 0 else axis
     if x is None:
-        step = dx if isinstance(dx, Tensor) else _core.to_tensor(1.0 if dx is None else dx)
+        step = dx if isinstance(dx, Tensor) else _core.to_tensor(1.0 if dx is None else float(dx) if isinstance(dx, int) else dx)
         if len(step.shape) > 1:
             raise ValueError(f"{what}: dx must be a number, got shape {step.shape}")
     elif len(x.shape) == 1:
@@ -479,7 +483,7 @@ def pow_(x, y, name=None):
 
 
 _OF_TENSORS = "eager:x:Tensor eager:x<-y"
-_ASKED = {gcd: "x.shape y.shape eager!ValueError " + COMPARED, lcm: COMPARED, lerp: COMPARED, hypot: _OF_TENSORS, ldexp: _OF_TENSORS,
+_ASKED = {gcd: "x.shape y.shape static:x&&y!InvalidArgument eager!ValueError " + COMPARED, lcm: COMPARED, lerp: COMPARED, hypot: _OF_TENSORS, ldexp: _OF_TENSORS,
           cumsum: "eager:axis:int,Tensor,None!InvalidArgument eager:axis@x!OutOfRange"}
 for _fn in (cumsum, frac, gcd, lcm, hypot, ldexp, lerp, multigammaln, nan_to_num, polygamma, renorm):
     _name = _fn.__name__ + "_"

@@ -29,7 +29,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):
     return _core.uniform(shape, _floating(dtype, "uniform"), float(min), float(max), seed)
 
 
-@asks(_SHAPE)
+@asks(_SHAPE + " static:shape.dtype=i4,i8")
 def rand(shape, dtype=None, name=None):
     """Values drawn evenly from [0, 1)."""
     _need_shape("rand", shape)
@@ -65,7 +65,8 @@ def _range(low, high, what):
             raise ValueError(f"{what}: without high, low must be above 0, got {low}")
         low, high = 0, low
     if low >= high:
-        raise ValueError(f"{what}: low must be less than high, got low={low}, high={high}")
+        lead = "" if _core.is_capturing() else "(InvalidArgument) "
+        raise ValueError(f"{lead}{what}: low must be less than high, got low={low}, high={high}")
     return int(low), int(high)
 
 
@@ -85,6 +86,7 @@ def randint_like(x, low=0, high=None, dtype=None, name=None):
     return _core.cast(_core.randint(low, high, x.shape, "int64"), x.dtype if dtype is None else dtype)
 
 
+@asks("static:n>0")
 def randperm(n, dtype="int64", name=None):
     """The numbers 0 … n - 1 in random order.
 

@@ -4,7 +4,7 @@ from ... import _core
 from ...framework.dims import known
 
 
-@asks("weight.shape weight+ static:x.dtype=u1,i1,i2,i4,i8 static:weight>>f4,f8,bf eager:weight.dtype=f4,f8,bf!NotFound eager:weight#2!InvalidArgument eager:x.dtype=i4,i8!Unimplemented")
+@asks("weight.shape weight+ eager:sparse:bool!InvalidArgument static:x.dtype=u1,i1,i2,i4,i8 static:weight>>f4,f8,bf eager:weight.dtype=f4,f8,bf!NotFound eager:weight#2!InvalidArgument eager:x.dtype=i4,i8!Unimplemented")
 def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     """Row weight[x] for every entry of x; rows at padding_idx are zeros without a gradient.
 

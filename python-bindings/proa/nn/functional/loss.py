@@ -134,7 +134,7 @@ def _label_weights(input, label, weight, ignore_index, soft_label, axis, shape):
 
 @asks("reduction=sum|mean|none input.shape label.shape input#>=2 eager:weight:Tensor,None!InvalidArgument "
       "eager:ignore_index:int!InvalidArgument eager:weight#1!InvalidArgument static:weight#1!InvalidArgument "
-      "static:ignore_index:int")
+      "static:ignore_index:int static:label.dtype=i8")
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
     """Minus the entry of input (log-probabilities [N, C, ...]) that label [N, ...] or, unless C is followed by two axes,
     [N, 1, ...] names.
@@ -243,7 +243,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
     return _core.mean(1.0 - both * 2.0 / (_core.sum(input, axes) + _core.sum(hot, axes) + epsilon))
 
 
-@asks("anchor.size positive.size anchor~f4,f8 positive~f4,f8 labels~f4,f8,i8")
+@asks("anchor.size positive.size eager:anchor:Tensor!InvalidArgument anchor~f4,f8 positive~f4,f8 labels~f4,f8,i8")
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Cross-entropy of the similarities of anchors and positives (Sohn, 2016), with an L2 term."""
     if is_empty(anchor) or is_empty(positive):

@@ -79,7 +79,7 @@ def triplet_margin_loss(input, positive, negative, margin=1.0, p=2, epsilon=1e-6
     return reduced(_core.clip(near - far + margin, 0.0), reduction, "triplet_margin_loss")
 
 
-@asks("input[0]=label[0] input#2!InvalidArgument input~f4,f8 label~i4,i8")
+@asks("input[0]=label[0] input#2!InvalidArgument input~f4,f8 label~i4,i8 static:weight:Tensor,None static:weight.dtype=f4,f8")
 def multi_margin_loss(input, label, p: int = 1, margin: float = 1.0, weight=None, reduction="mean", name=None):
     """The mean over classes of max(0, margin - input[label] + input[class]) ** p, label's own class left out."""
     reduction_of(reduction, "multi_margin_loss")

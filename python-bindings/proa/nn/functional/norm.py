@@ -23,7 +23,8 @@ def statistics_move(*statistics):
     changes.statistics_move(*statistics)
 
 
-@asks("eager:x.dtype=f4,f8!NotFound static:running_mean#1 static:running_var#1")
+@asks("eager:x.dtype=f4,f8!NotFound static:x#>=2!AssertionError static:running_mean:Tensor static:running_var:Tensor "
+      "static:running_mean#1 static:running_var#1")
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, epsilon=1e-05,
                data_format="NCHW", use_global_stats=None, name=None):
     """Batch normalization; in training the running statistics move towards the batch's, in place."""

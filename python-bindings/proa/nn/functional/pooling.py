@@ -14,7 +14,8 @@ def windows(who, n, kernel_size, stride, padding, ceil_mode, data_format):
     kernel = ints(kernel_size, n, who, "kernel_size")
     stride = kernel if stride is None else ints(stride, n, who, "stride")
     if min(kernel) < 1 or min(stride) < 1:
-        raise ValueError(f"(InvalidArgument) {who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
+        lead = "" if who.startswith("avg_pool") else "(InvalidArgument) "  # Paddle's Python looks at averages alone
+        raise ValueError(f"{lead}{who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
     pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who, "(InvalidArgument) ")
     if algorithm == "VALID" and ceil_mode:
         raise ValueError(f"{who}: ceil_mode must be False with padding 'VALID'")

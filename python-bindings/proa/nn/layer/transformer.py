@@ -67,7 +67,7 @@ class MultiHeadAttention(Layer):
         super().__init__()
         _positive("MultiHeadAttention", embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
-            raise ValueError(f"MultiHeadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
+            raise AssertionError(f"MultiHeadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim

@@ -18,7 +18,11 @@ def _norm(values, kind):
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
     """Scales the gradients so that the norm of all of them is max_norm at most; returns the norm before."""
     parameters = _list(parameters)
-    if isinstance(norm_type, (list, type(None))) or (kind := float(norm_type)) not in (0.0, 1.0, 2.0, float("inf")):
+    try:
+        kind = float(norm_type)
+    except (TypeError, ValueError):
+        kind = None
+    if kind not in (0.0, 1.0, 2.0, float("inf")):
         raise ValueError(f"clip_grad_norm_: norm_type must be inf, 0, 1 or 2, got {norm_type}")
     max_norm = float(max_norm)
     owners = [p for p in parameters if p.grad is not None]

@@ -59,7 +59,7 @@ def weight_norm(layer, name="weight", dim=0):
     if dim is None:
         dim = -1
     if not -rank <= dim < rank:
-        raise ValueError(f"weight_norm: dim must be in [{-rank}, {rank}), got {dim}")
+        raise AssertionError(f"weight_norm: dim must be in [{-rank}, {rank}), got {dim}")
     if dim != -1:
         dim %= rank
     hook = WeightNorm(name, dim)
