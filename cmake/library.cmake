@@ -14,21 +14,26 @@ foreach(folder IN LISTS PROA_FOLDERS)
         file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.c")
         if(folder STREQUAL "jit") # in rooms; inference/capi/ is a library of its own
             file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/jit/*/*.c")
+        elseif(folder STREQUAL "io")
+            file(GLOB onnx_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/io/onnx/*.c")
+            list(APPEND files ${onnx_files})
         endif()
     endif()
     if(folder STREQUAL "dist" AND PROA_HAVE_GLOO)
         file(GLOB shims CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/dist/*.cc")
         list(APPEND files ${shims})
     endif()
-    if(folder STREQUAL "io" AND PROA_HAVE_PROTOBUF_C AND EXISTS "${PROJECT_SOURCE_DIR}/io/framework.proto")
-        set(pb "${PROJECT_BINARY_DIR}/gen/framework.pb-c")
-        add_custom_command(
-            OUTPUT "${pb}.c" "${pb}.h"
-            COMMAND "${PROA_PROTOC_C}" "--proto_path=${PROJECT_SOURCE_DIR}/io"
-                    "--c_out=${PROJECT_BINARY_DIR}/gen" "${PROJECT_SOURCE_DIR}/io/framework.proto"
-            DEPENDS "${PROJECT_SOURCE_DIR}/io/framework.proto" COMMENT "Generating framework.pb-c.c" VERBATIM)
-        set_source_files_properties("${pb}.c" PROPERTIES COMPILE_OPTIONS "-w")
-        list(APPEND files "${pb}.c" "${pb}.h")
+    if(folder STREQUAL "io" AND PROA_HAVE_PROTOBUF_C)
+        foreach(format framework onnx)
+            set(proto "${PROJECT_SOURCE_DIR}/io/${format}.proto")
+            set(pb "${PROJECT_BINARY_DIR}/gen/${format}.pb-c")
+            add_custom_command(
+                OUTPUT "${pb}.c" "${pb}.h"
+                COMMAND "${PROA_PROTOC_C}" "--proto_path=${PROJECT_SOURCE_DIR}/io" "--c_out=${PROJECT_BINARY_DIR}/gen" "${proto}"
+                DEPENDS "${proto}" COMMENT "Generating ${format}.pb-c.c" VERBATIM)
+            set_source_files_properties("${pb}.c" PROPERTIES COMPILE_OPTIONS "-w")
+            list(APPEND files "${pb}.c" "${pb}.h")
+        endforeach()
     endif()
     if(files)
         add_library(proa_${folder} OBJECT ${files})

@@ -22,6 +22,11 @@ typedef Paddle__Framework__Proto__VarType__TensorDesc pb_tensor;
 /* protobuf-c's memory comes from proa__alloc. */
 extern ProtobufCAllocator proa__pb_allocator;
 
+/* Passes the bytes of a message to `put` in pieces; the first error ends it. */
+proa_status proa__message_put(const ProtobufCMessage *m,
+                              proa_status (*put)(const void *data, size_t bytes, void *context),
+                              void *context);
+
 /* Container numbers of VarType.Type that io meets. */
 enum {
     PB_LOD_TENSOR = 7,

@@ -1,4 +1,5 @@
-/* Stubs for builds without protobuf-c: each function on Paddle's format fails with the error UNAVAILABLE. */
+/* Stubs for builds without protobuf-c: each function on Paddle's format or ONNX's fails with the error
+ * UNAVAILABLE. */
 #if !defined(PROA_HAVE_PROTOBUF_C)
 
 #include <proa/io.h>
@@ -6,7 +7,8 @@
 static proa_status unavailable(void)
 {
     return proa_fail(PROA_ERR_UNAVAILABLE,
-                     "this build of Proa cannot read or write Paddle's format: build it with protobuf-c");
+                     "this build of Proa cannot read or write Paddle's format, or ONNX's: build it with "
+                     "protobuf-c");
 }
 
 typedef proa_status (*proa__put)(const void *data, size_t bytes, void *context);
@@ -26,6 +28,8 @@ NONE(proa_program *, proa_program_load_memory,
      (U(const void *) m, U(size_t) n, U(const void *) p, U(size_t) k), NULL)
 NONE(proa_status, proa_program_encode,
      (U(const proa_program *) p, U(bool) plain, U(proa__put) put, U(void *) context), proa_error())
+NONE(proa_status, proa_onnx_export, (U(const proa_program *) p, U(const char *) path, U(int64_t) opset),
+     proa_error())
 NONE(proa_program *, proa_program_decode, (U(const void *) m, U(size_t) n), NULL)
 NONE(proa_status, proa_program_describe,
      (U(const proa_program *) p, U(int64_t) block, U(int64_t) i, U(proa__see) see, U(void *) context),

@@ -197,7 +197,17 @@ static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data)
     if (to->status == PROA_OK) to->status = to->put(data, n, to->context);
 }
 
-static proa_status encode(proa__arena *arena, const proa_program *p, bool plain, sink *to)
+proa_status proa__message_put(const ProtobufCMessage *m,
+                              proa_status (*put)(const void *data, size_t bytes, void *context),
+                              void *context)
+{
+    sink to = {{append}, put, context, PROA_OK};
+    protobuf_c_message_pack_to_buffer(m, &to.base);
+    return to.status;
+}
+
+static proa_status encode(proa__arena *arena, const proa_program *p, bool plain,
+                          proa_status (*put)(const void *data, size_t bytes, void *context), void *context)
 {
     pb_program program = PADDLE__FRAMEWORK__PROTO__PROGRAM_DESC__INIT;
     Paddle__Framework__Proto__Version version = PADDLE__FRAMEWORK__PROTO__VERSION__INIT;
@@ -208,8 +218,7 @@ static proa_status encode(proa__arena *arena, const proa_program *p, bool plain,
     program.version = &version;
     program.blocks = (pb_block **)(void *)blocks.at;
     program.n_blocks = blocks.count;
-    protobuf_c_message_pack_to_buffer(&program.base, &to->base);
-    return to->status;
+    return proa__message_put(&program.base, put, context);
 }
 
 static proa_status put_file(const void *data, size_t bytes, void *writer)
@@ -219,7 +228,7 @@ static proa_status put_file(const void *data, size_t bytes, void *writer)
 
 static proa_status write_model(proa__arena *arena, const proa_program *p, proa_writer *w)
 {
-    PROA_TRY(encode(arena, p, false, &(sink){{append}, put_file, w, PROA_OK}));
+    PROA_TRY(encode(arena, p, false, put_file, w));
     return proa__writer_sync(w);
 }
 
@@ -232,7 +241,7 @@ proa_status proa_program_encode(const proa_program *p, bool plain,
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "program_encode: needs a program and a function");
     PROA_SCOPED;
     proa__arena arena = {NULL};
-    proa_status status = encode(&arena, p, plain, &(sink){{append}, put, context, PROA_OK});
+    proa_status status = encode(&arena, p, plain, put, context);
     proa__arena_free(&arena);
     return status;
 }

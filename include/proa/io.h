@@ -115,6 +115,12 @@ PROA_API bool proa_op_type_has_gradient(const char *type);
  * mode stays as it is. Errors: those of proa_capture and proa_program_save. */
 PROA_API proa_status proa_export(proa_layer *layer, const char *prefix, proa_input_spec input);
 
+/* Writes a program as an ONNX model of operator set `opset` (7 to 20) to the file `path`: in evaluation mode,
+ * without ops that no output needs, and with constants folded. Inputs and outputs keep the variables' names,
+ * and unknown dims of inputs are symbolic. UNSUPPORTED names every op that has no mapping to ONNX, or the op
+ * and the least opset that it needs; a model above 2 GiB is UNSUPPORTED, too. */
+PROA_API proa_status proa_onnx_export(const proa_program *p, const char *path, int64_t opset) PROA_MUST_CHECK;
+
 /* ---- tensor files ---------------------------------------------------------------------- */
 
 /* One tensor as Paddle's binary stream (paddle.save(…, use_binary_format=True)). */

@@ -222,6 +222,26 @@ static PyObject *program_save(PyObject *self, PyObject *arg)
     return py_with_path(arg, save_to, self_of(self));
 }
 
+/* The request of program_onnx_export. */
+typedef struct onnx_request {
+    const proa_program *program;
+    long long opset;
+} onnx_request;
+
+static proa_status export_to(const char *path, void *context)
+{
+    const onnx_request *r = context;
+    return proa_onnx_export(r->program, path, r->opset);
+}
+
+static PyObject *program_onnx_export(PyObject *self, PyObject *args)
+{
+    PyObject *path;
+    onnx_request r = {self_of(self), 0};
+    if (!PyArg_ParseTuple(args, "OL:onnx_export", &path, &r.opset)) return NULL;
+    return py_with_path(path, export_to, &r);
+}
+
 static PyObject *program_run(PyObject *self, PyObject *arg)
 {
     py_program *p = (py_program *)self;
@@ -575,6 +595,7 @@ static PyGetSetDef program_getset[] = {
 
 static PyMethodDef program_methods[] = {
     {"save", program_save, METH_O, "Writes <prefix>.pdmodel and <prefix>.pdiparams."},
+    {"onnx_export", program_onnx_export, METH_VARARGS, "onnx_export(path, opset): writes an ONNX model."},
     {"run", program_run, METH_O, "Runs the program on a list of tensors."},
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},

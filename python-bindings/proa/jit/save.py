@@ -18,12 +18,12 @@ _CONFIGS = ("output_spec", "with_hook", "combine_params", "clip_extra", "skip_fo
             "skip_prune_program")
 
 
-def _specs(input_spec):
+def specs_of(input_spec, who="jit.save"):
     """input_spec with tensors as their specs; other values stay."""
     if input_spec is None:
         return None
     if not isinstance(input_spec, (list, tuple)):
-        raise TypeError(f"jit.save: input_spec must be a list or tuple, got {type(input_spec).__name__}")
+        raise TypeError(f"{who}: input_spec must be a list or tuple, got {type(input_spec).__name__}")
     return [_spec(one) for one in input_spec]
 
 
@@ -37,9 +37,10 @@ def _spec(value):
     return spec_of(value) or value
 
 
-def _prefix(path):
+def prefix_of(path, who="jit.save"):
+    """path, whose folder is made if it is missing."""
     if not os.path.basename(path):
-        raise ValueError(f"jit.save: path must end in a file prefix, got {path!r}")
+        raise ValueError(f"{who}: path must end in a file prefix, got {path!r}")
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
@@ -85,11 +86,11 @@ def _hooked(layer, forward):
     return run
 
 
-def _capture(static, specs, layer=None):
-    """(the program for inference, the Concrete) of a static function."""
+def capture(static, specs, layer=None, who="jit.save"):
+    """The program for inference of a static function."""
     wanted = specs if specs is not None else static.input_spec
     if wanted is None and not static.program_cache and static._signature.parameters:
-        raise ValueError(f"jit.save: {static._name} needs input_spec: give it to jit.save or to_static, or call the "
+        raise ValueError(f"{who}: {static._name} needs input_spec: give it to {who} or to_static, or call the "
                          "layer once before")
     if wanted is None and static.program_cache:
         known = static._one()
@@ -108,7 +109,7 @@ def _capture(static, specs, layer=None):
     for name, is_parameter in named.items():
         if is_parameter and program.value(name) is not None:
             _core.mark_parameter(program, name, True)
-    return program, concrete
+    return program
 
 
 def _select_inputs(program, specs, configs):
@@ -122,12 +123,12 @@ def _select_inputs(program, specs, configs):
     program.set_inputs([program.find(name) for name in program.inputs if name in names])
 
 
-def _select_outputs(program, concrete, output_spec):
+def select_outputs(program, output_spec, who="jit.save"):
     """Keeps the outputs that output_spec names: by name, or by being tensors of the last program's outputs."""
     if output_spec is None:
         return
     if not isinstance(output_spec, (list, tuple)):
-        raise TypeError(f"jit.save: output_spec must be a list, got {type(output_spec).__name__}")
+        raise TypeError(f"{who}: output_spec must be a list, got {type(output_spec).__name__}")
     names = program.outputs
     chosen = []
     for one in output_spec:
@@ -139,7 +140,7 @@ def _select_outputs(program, concrete, output_spec):
             chosen = names
             break
         if name not in names:
-            raise ValueError(f"jit.save: output_spec names {name!r}; the outputs are {names}")
+            raise ValueError(f"{who}: output_spec names {name!r}; the outputs are {names}")
         chosen.append(name)
     program.set_outputs([program.find(name) for name in chosen])
 
@@ -195,7 +196,7 @@ def save(layer, path, input_spec=None, **configs):
         raise ValueError(f"jit.save: unknown configurations {unknown}; there are {list(_CONFIGS)}")
     if isinstance(layer, DataParallel):
         layer = layer._layers
-    prefix, specs = _prefix(str(path)), _specs(input_spec)
+    prefix, specs = prefix_of(str(path)), specs_of(input_spec)
     if isinstance(layer, Layer):
         _save_layer(layer, prefix, specs, configs)
     elif isinstance(layer, (StaticFunction, types.FunctionType, types.MethodType)):
@@ -207,10 +208,10 @@ def save(layer, path, input_spec=None, **configs):
 def _save_layer(layer, prefix, specs, configs):
     info = {}
     for name, static in _methods(layer, specs, configs).items():
-        program, concrete = _capture(static, specs if name == "forward" else None, layer)
+        program = capture(static, specs if name == "forward" else None, layer)
         if name == "forward":
             _select_inputs(program, specs, configs)
-            _select_outputs(program, concrete, configs.get("output_spec"))
+            select_outputs(program, configs.get("output_spec"))
         program.prune()
         program.save(prefix if name == "forward" else f"{prefix}.{name}")
         info.update(_info(program, layer))
@@ -219,9 +220,9 @@ def _save_layer(layer, prefix, specs, configs):
 
 def _save_function(function, prefix, specs, configs):
     static = function if isinstance(function, StaticFunction) else StaticFunction(function)
-    program, concrete = _capture(static, specs)
+    program = capture(static, specs)
     _select_inputs(program, specs, configs)
-    _select_outputs(program, concrete, configs.get("output_spec"))
+    select_outputs(program, configs.get("output_spec"))
     program.prune()
     program.save(prefix)
     layer = static._instance if hasattr(static._instance, "to_static_state_dict") else None
