@@ -216,7 +216,6 @@ const onnx_rule onnx_rules_pool[] = {
     EACH_RANK("avg_pool", lower_avg_pool),
     EACH_RANK("adaptive_max_pool", lower_adaptive_max),
     EACH_RANK("adaptive_avg_pool", lower_adaptive_avg),
-    {"max_pool1d_with_index", lower_max_pool_with_index, NULL, 0, 0},
     {"max_pool2d_with_index", lower_max_pool_with_index, NULL, 0, 0},
     {"max_pool3d_with_index", lower_max_pool_with_index, NULL, 0, 0},
     {0},

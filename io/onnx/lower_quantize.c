@@ -62,7 +62,9 @@ ONNX_LOWER(lower_fake_quantize, fake_quantize_dequantize_moving_average_abs_max)
 {
     if (!a->is_test) onnx_refuse(g, "it observes scales: put the layer into evaluation mode");
     if (!eight_bits(g, a->bit_length)) return;
-    onnx_value *y = step_node(g, "QuantizeLinear", onnx_in(g, a->x), a->in_scale, -1);
+    onnx_value *most = onnx_cast(g, onnx_in(g, a->in_scale), PROA_F32); /* the least integer is −127 here */
+    onnx_value *x = ONNX_NODE(g, "Max", onnx_cast(g, onnx_in(g, a->x), PROA_F32), ONNX_NODE(g, "Neg", most));
+    onnx_value *y = step_node(g, "QuantizeLinear", ONNX_NODE(g, "Min", x, most), a->in_scale, -1);
     onnx_bind(g, a->out, step_node(g, "DequantizeLinear", y, a->in_scale, -1));
     if (onnx_is_read(g, a->out_scale)) onnx_bind(g, a->out_scale, onnx_in(g, a->in_scale));
 }

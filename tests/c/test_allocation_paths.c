@@ -216,6 +216,18 @@ static double built(void)
     return value;
 }
 
+#if defined(PROA_HAVE_PROTOBUF_C)
+/* A program with a branch and a loop as an ONNX model. */
+static double converted(void)
+{
+    proa_input_spec spec = {.shape = PROA_SHAPE(-1, 3)};
+    proa_program *p = proa_capture(controlled, &spec, 1, proa_full(PROA_SHAPE(3), 1.7));
+    proa_status status = p ? proa_onnx_export(p, path("model.onnx"), 13) : proa_error();
+    proa_program_free(p);
+    return status == PROA_OK ? 1 : NAN;
+}
+#endif
+
 /* ---- files ----------------------------------------------------------------------------- */
 
 static double saved(void)
@@ -398,6 +410,9 @@ START_TEST(files)
     fail_each(saved);
     fail_each(table);
     fail_each(pixels);
+#if defined(PROA_HAVE_PROTOBUF_C)
+    fail_each(converted);
+#endif
     proa_cipher *c = proa_cipher_new(NULL);
     proa_cipher_free(c);
     if (c) fail_each(enciphered);

@@ -191,6 +191,10 @@ case("adaptive_avg_3", lambda x: F.adaptive_avg_pool2d(x, 3), IMAGE)
 case("adaptive_avg_odd", lambda x: F.adaptive_avg_pool2d(x, [4, 5]), IMAGE)
 case("adaptive_max_1d", lambda x: F.adaptive_max_pool1d(x, 4), real(2, 3, 9))
 case("adaptive_max_odd", lambda x: F.adaptive_max_pool2d(x, 4), IMAGE)
+case("max_pool1d_indices", lambda x: F.max_pool1d(x, 2, 2, return_mask=True), real(2, 4, 8), least=8)
+case("max_pool3d_indices", lambda x: F.max_pool3d(x, 2, 2, return_mask=True), real(1, 2, 4, 4, 4), least=8)
+case("adaptive_avg_1d", lambda x: F.adaptive_avg_pool1d(x, 4), real(2, 3, 9))
+case("adaptive_max_3d", lambda x: F.adaptive_max_pool3d(x, 2), real(1, 2, 4, 4, 4))
 case("adaptive_avg_3d", lambda x: F.adaptive_avg_pool3d(x, 2), real(1, 2, 4, 4, 4))
 
 # ---- normalizations ----
@@ -268,6 +272,22 @@ def written_number(x):
     return x
 
 
+def assigned(x, index, value):
+    x = x.clone()
+    x[index] = value
+    return x
+
+
+def masked(x, mask):
+    x = x.clone()
+    x[mask] = 5.0
+    return x
+
+
+case("index_put", assigned, real(5, 3), np.array([1, 3]), real(2, 3), least=11)
+case("index_put_mask", masked, real(5, 3), truth(5, 3), least=9)
+case("index_fill", lambda x, i: paddle.index_fill(x, i, 1, 2.5), real(3, 5), np.array([1, 3]), least=11)
+case("fill", lambda x: x.clone().fill_(2.5) + x, X, least=8)
 case("set_value", written, real(3, 5), real(3, 2), least=9, open=None)
 case("set_value_number", written_number, real(3, 5), least=9)
 

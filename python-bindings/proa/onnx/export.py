@@ -1,5 +1,6 @@
 """onnx.export: captures a layer's forward for inference and writes it as an ONNX model."""
 import inspect
+import os
 
 from .._asks import asks
 from ..jit.save import capture, prefix_of, select_outputs, specs_of
@@ -42,7 +43,7 @@ def export(layer, path, input_spec=None, opset_version=9, **configs):
         raise TypeError(f"{_WHO}: expected a Layer or a function, got {type(layer).__name__}")
     if isinstance(opset_version, bool) or not isinstance(opset_version, int):
         raise TypeError(f"{_WHO}: opset_version must be an int, got {type(opset_version).__name__}")
-    prefix, specs = prefix_of(str(path), _WHO), specs_of(input_spec, _WHO)
+    prefix, specs = prefix_of(os.fspath(path), _WHO), specs_of(input_spec, _WHO)
     function = layer.forward if isinstance(layer, Layer) else layer
     static = function if isinstance(function, StaticFunction) else StaticFunction(function, name="forward")
     program = capture(static, specs, layer if isinstance(layer, Layer) else None, _WHO)
