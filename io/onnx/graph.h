@@ -95,7 +95,8 @@ struct onnx_rule {
 extern const onnx_rule onnx_rules_unary[], onnx_rules_activation[], onnx_rules_elementwise[],
     onnx_rules_matrix[], onnx_rules_conv[], onnx_rules_pool[], onnx_rules_norm[], onnx_rules_shape[],
     onnx_rules_slice[], onnx_rules_index[], onnx_rules_reduce[], onnx_rules_sort[], onnx_rules_vision[],
-    onnx_rules_recurrent[], onnx_rules_create[], onnx_rules_control[], onnx_rules_quantize[];
+    onnx_rules_recurrent[], onnx_rules_create[], onnx_rules_control[], onnx_rules_detection[],
+    onnx_rules_quantize[];
 /* The rule of an op; NULL: it has none. */
 const onnx_rule *onnx_rule_of(const char *op);
 

@@ -150,7 +150,15 @@ ONNX_LOWER(lower_loop, loop)
     }
 }
 
+/* A function with a backward of its own is its results here. */
+ONNX_LOWER(lower_pylayer, pylayer)
+{
+    for (int64_t i = 0; i < a->out.count && i < a->x.count; i++)
+        onnx_bind(g, a->out.at[i], onnx_in(g, a->x.at[i]));
+}
+
 const onnx_rule onnx_rules_control[] = {
+    {"pylayer", lower_pylayer, NULL, 0, 0},
     {"branch", lower_branch, NULL, 0, 0},
     {"loop", lower_loop, NULL, 0, 0},
     {0},

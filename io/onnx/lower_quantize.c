@@ -33,6 +33,14 @@ static onnx_value *step_node(onnx_graph *g, const char *type, onnx_value *x, con
     return onnx_typed(y, type[0] == 'Q' ? PROA_I8 : PROA_F32);
 }
 
+/* x within the scale: the least integer is then −127, as Paddle's, not −128. */
+static onnx_value *limited(onnx_graph *g, onnx_value *x, const proa_tensor *scale)
+{
+    onnx_value *most = onnx_cast(g, onnx_in(g, scale), PROA_F32);
+    x = ONNX_NODE(g, "Max", onnx_cast(g, x, PROA_F32), ONNX_NODE(g, "Neg", most));
+    return ONNX_NODE(g, "Min", x, most);
+}
+
 static bool eight_bits(onnx_graph *g, int64_t bits)
 {
     if (bits != 8) onnx_refuse(g, "bit_length is %lld, and ONNX quantizes to 8 bits", (long long)bits);
@@ -45,6 +53,7 @@ ONNX_LOWER(lower_quantize_linear, quantize_linear)
     if (!a->is_test && !a->only_observer)
         onnx_refuse(g, "it observes scales: put the layer into evaluation mode");
     if (!eight_bits(g, a->bit_length)) return;
+    if (a->round_type == 1 && a->quant_axis < 0) x = limited(g, x, a->scale);
     onnx_bind(g, a->y, a->only_observer ? x : step_node(g, "QuantizeLinear", x, a->scale, a->quant_axis));
 }
 
@@ -62,9 +71,8 @@ ONNX_LOWER(lower_fake_quantize, fake_quantize_dequantize_moving_average_abs_max)
 {
     if (!a->is_test) onnx_refuse(g, "it observes scales: put the layer into evaluation mode");
     if (!eight_bits(g, a->bit_length)) return;
-    onnx_value *most = onnx_cast(g, onnx_in(g, a->in_scale), PROA_F32); /* the least integer is −127 here */
-    onnx_value *x = ONNX_NODE(g, "Max", onnx_cast(g, onnx_in(g, a->x), PROA_F32), ONNX_NODE(g, "Neg", most));
-    onnx_value *y = step_node(g, "QuantizeLinear", ONNX_NODE(g, "Min", x, most), a->in_scale, -1);
+    onnx_value *x = limited(g, onnx_in(g, a->x), a->in_scale);
+    onnx_value *y = step_node(g, "QuantizeLinear", x, a->in_scale, -1);
     onnx_bind(g, a->out, step_node(g, "DequantizeLinear", y, a->in_scale, -1));
     if (onnx_is_read(g, a->out_scale)) onnx_bind(g, a->out_scale, onnx_in(g, a->in_scale));
 }

@@ -86,6 +86,25 @@ START_TEST(a_path_that_cannot_be_written_is_an_error)
 END_TEST
 
 #if defined(PROA_HAVE_PROTOBUF_C)
+static proa_tensors tripled(proa_tensors grads, void *context)
+{
+    (void)context;
+    return one(proa_scale(grads.at[0], .scale = PROA_SCALAR(3.0)));
+}
+
+static proa_tensors with_backward(proa_tensors in, void *context)
+{
+    return proa_with_backward(one(proa_tanh(in.at[0])), in, tripled, context);
+}
+
+START_TEST(a_function_with_a_backward_is_its_results)
+{
+    proa_program *p = captured(with_backward);
+    ck_assert_msg(proa_onnx_export(p, file("d.onnx"), 9) == PROA_OK, "%s", proa_error_message());
+    proa_program_free(p);
+}
+END_TEST
+
 START_TEST(a_refused_export_leaves_the_old_file)
 {
     proa_program *p = captured(shifted), *q = captured(unknown);
@@ -106,6 +125,6 @@ END_TEST
 SUITE("onnx", bad_arguments_are_errors, ops_without_a_mapping_are_named,
       a_path_that_cannot_be_written_is_an_error,
 #if defined(PROA_HAVE_PROTOBUF_C)
-      a_refused_export_leaves_the_old_file
+      a_function_with_a_backward_is_its_results, a_refused_export_leaves_the_old_file
 #endif
 )

@@ -369,6 +369,34 @@ case("temporal_shift", lambda x: F.temporal_shift(x, 2, 0.25), real(4, 4, 3, 3))
 case("unfold", lambda x: F.unfold(x, [3, 2], strides=2, paddings=1), IMAGE)
 case("fold", lambda x: F.fold(x, [4, 5], [2, 2]), real(1, 8, 12), least=18)
 
+# ---- boxes of detectors ----
+def boxes_of(*shape):
+    low = R.rand(*shape, 2) * 5
+    return np.concatenate([low, low + 1 + R.rand(*shape, 2) * 4], -1).astype("float32")
+
+
+ops = paddle.vision.ops
+YOLO = real(2, 2 * 7, 4, 5)
+SIZES = np.array([[64, 80], [60, 70]], "int32")
+case("yolo_box", lambda x, s: ops.yolo_box(x, s, [10, 13, 16, 30], 2, 0.3, 16), YOLO, SIZES, least=9, atol=1e-4)
+case("yolo_box_iou", lambda x, s: ops.yolo_box(x, s, [10, 13, 16, 30], 2, 0.3, 16, clip_bbox=False, scale_x_y=1.2, iou_aware=True,
+                                               iou_aware_factor=0.4), real(2, 2 * 8, 4, 5), SIZES, least=9, atol=1e-4)
+case("box_decode", lambda p, v, t: ops.box_coder(p, v, t, "decode_center_size"), boxes_of(6), real(6, 4, low=0.1), real(3, 6, 4), open=None)
+case("box_decode_list", lambda p, t: ops.box_coder(p, [0.1, 0.1, 0.2, 0.2], t, "decode_center_size", box_normalized=False, axis=1),
+     boxes_of(3), real(3, 6, 4), open=None)
+case("box_encode", lambda p, v, t: ops.box_coder(p, v, t, "encode_center_size"), boxes_of(6), real(6, 4, low=0.1), boxes_of(3), open=None)
+case("prior_box", lambda x, i: ops.prior_box(x, i, [10.0], [20.0], [2.0], flip=True, clip=True), real(1, 2, 3, 4), real(1, 3, 30, 40),
+     open=None)
+case("anchor_generator", lambda x: paddle.fluid.layers.anchor_generator(x, [32.0], [0.5, 1.0], [0.1, 0.1, 0.2, 0.2], [16.0, 16.0]),
+     real(1, 2, 3, 4), open=None)
+case("nms", lambda b: ops.nms(b, 0.3), boxes_of(12), least=10, open=None)
+case("multiclass_nms", lambda b, s: paddle.fluid.layers.multiclass_nms(b, s, 0.2, 8, 5, 0.3, background_label=0), boxes_of(1, 20),
+     real(1, 3, 20, low=0, high=1), least=11, open=None)
+case("multiclass_nms_all", lambda b, s: paddle.fluid.layers.multiclass_nms(b, s, 0.2, -1, -1, 0.3, background_label=-1), boxes_of(1, 20),
+     real(1, 3, 20, low=0, high=1), least=11, open=None)
+case("deform_conv2d", lambda x, o, w, m: ops.deform_conv2d(x, o, w, padding=1, mask=m), IMAGE, real(2, 18, 6, 6, low=-1, high=1),
+     real(6, 4, 3, 3), real(2, 9, 6, 6, low=0, high=1), least=19, atol=1e-4)
+
 # ---- made in the graph ----
 case("zeros_like", lambda x: paddle.zeros_like(x) + x, X, least=8)
 case("full_batch", lambda x: paddle.full([paddle.shape(x)[0], 3], 2.5), X, least=8)
@@ -394,6 +422,17 @@ def looped(x):
     return x
 
 
+class Doubled(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, d):
+        return d * 2
+
+
+case("pylayer", lambda x: Doubled.apply(x) + 1, X)
 case("branch_true", branched, POSITIVE)
 case("branch_false", branched, -POSITIVE)
 case("loop", looped, X)
