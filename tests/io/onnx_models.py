@@ -195,3 +195,24 @@ def detector_head():
             return boxes, best, paddle.clip(boxes, 0.0, 1.0)
 
     return Net(), [images(2, 3, 16)]
+
+
+class OpenSizes(nn.Layer):
+    """Ops whose form depends on known sizes, for images of any size."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.groups, self.each = nn.Conv2D(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.InstanceNorm2D(8)
+        self.pool, self.mean = nn.MaxPool2D(2, ceil_mode=True), nn.AvgPool2D(3, 2, 1, exclusive=False)
+
+    def forward(self, x):
+        y = self.each(self.groups(self.conv(x)))
+        z = self.mean(self.pool(y))
+        flat = y.flatten(2).transpose([0, 2, 1])
+        weights = F.softmax(paddle.matmul(flat, flat, transpose_y=True), axis=-1)
+        return (F.interpolate(z, size=x.shape[2:], mode="bilinear"), F.interpolate(z, scale_factor=2, mode="nearest"),
+                F.adaptive_avg_pool2d(x, 1).flatten(1), weights.sum(axis=[1, 2]), F.channel_shuffle(y, 2),
+                y.reshape([0, 2, 4, *y.shape[2:]]), F.pad(y, [1, 1, 2, 2], mode="reflect"), paddle.flatten(y, 1, 2),
+                paddle.flatten(y, 2, 3), F.pixel_shuffle(y, 2), paddle.repeat_interleave(y, 2, axis=1), paddle.roll(y, 1, axis=2),
+                paddle.split(y, 2, axis=1)[0], y[:, :, -1], paddle.stack([y, y], axis=0), F.local_response_norm(y, 3),
+                paddle.argmax(y, axis=-1), paddle.tile(y, [1, 2, 1, 1]), paddle.mean(y, axis=[2, 3]), paddle.var(y, axis=[2, 3]))

@@ -13,7 +13,7 @@ from proa.jit.static_function import StaticFunction
 from proa.quantization import ImperativeQuantAware
 from conftest import ROOT
 from onnx_cases import CASES
-from onnx_models import MODELS
+from onnx_models import MODELS, OpenSizes
 
 OPSETS = 7, 9, 11, 13, 17, 20
 OPEN_OPSETS = 9, 17  # with an open dim, where the case allows one
@@ -118,6 +118,18 @@ def test_layer(name, tmp_path):
         one = [a[:1] if axis == 0 else a[:, :1] for a in arrays]
         run.run(None, {i.name: a for i, a in zip(run.get_inputs(), one)})
     assert layer.training
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+def test_open_sizes(opset, tmp_path):
+    """One model serves images of several sizes."""
+    layer = OpenSizes()
+    run = check_export(layer, [paddle.static.InputSpec([None, 3, None, None], "float32", "in0")], opset, tmp_path / "m")
+    layer.eval()
+    for shape in (2, 3, 9, 12), (1, 3, 16, 7):
+        x = np.random.RandomState(1).rand(*shape).astype("float32")
+        with paddle.no_grad():
+            compare(run, [x], [t.numpy() for t in layer(paddle.to_tensor(x))], 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("onnx_format", [True, False])
