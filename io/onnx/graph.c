@@ -101,7 +101,7 @@ onnx_value *onnx_in(onnx_graph *g, const proa_tensor *t)
     onnx_value *v = find(g, var);
     if (v) return v;
     if (var->persistable && var->value) return onnx_persistable(g, var);
-    return onnx_refuse(g, "its input '%s' is made by no op before it", var->name);
+    return onnx_refuse(g, "'%s' is read, a result that has no counterpart in ONNX", var->name);
 }
 
 void onnx_bind(onnx_graph *g, const proa_tensor *t, onnx_value *v)

@@ -4,6 +4,7 @@
 #include "io/onnx/lower.h"
 
 #include "impl/conv.h"
+#include "ops/padding.h"
 #include "ops/windows.h"
 
 /* ---- data formats --------------------------------------------------------------------------- */
@@ -106,14 +107,15 @@ ONNX_LOWER(lower_conv_transpose, conv2d_transpose)
     bool last = proa__channels_last(a->data_format);
     if (!filter_window(g, a->weight, &w)) return;
     onnx_window_fill(&w, &a->stride, &a->padding, &a->dilation, a->padding_algorithm);
-    if (w.same) {
-        for (int i = 0; i < w.n; i++) { /* as Paddle's kernel cuts: the output is stride times the input */
-            int64_t cut = w.size[i] - w.stride[i];
-            w.pads[i] = cut > 0 ? cut / 2 : 0;
-            w.pads[w.n + i] = cut > 0 ? cut - cut / 2 : 0;
+    for (int i = 0; w.same && i < w.n; i++) {
+        int64_t in = a->x->shape[last ? 1 + i : 2 + i];
+        if (in < 0) {
+            onnx_refuse(g, "padding SAME needs a known size of x: give it in input_spec");
+            return;
         }
-        w.same = false;
+        proa__same_padding(in, w.size[i], w.stride[i], &w.pads[i], &w.pads[w.n + i]);
     }
+    w.same = false;
     if (!output_padding(g, a, &w, last, more)) return;
     onnx_value *x = onnx_in(g, a->x);
     if (last) x = onnx_to_channels_first(g, x, a->x->ndim);

@@ -5,6 +5,7 @@
 #include "io/onnx/lower.h"
 
 #include "impl/elementwise.h"
+#include "ops/ints.h"
 
 #include <math.h>
 
@@ -168,6 +169,10 @@ ONNX_LOWER(lower_allclose, allclose)
 
 ONNX_LOWER(lower_equal_all, equal_all)
 {
+    if (a->x->ndim != a->y->ndim || !proa__shapes_agree(a->x->shape, a->y->shape, a->x->ndim)) {
+        onnx_bind(g, a->out, onnx_whole(g, PROA_BOOL, 0));
+        return;
+    }
     onnx_bind(g, a->out, all_true(g, onnx_equal(g, onnx_in(g, a->x), onnx_in(g, a->y))));
 }
 

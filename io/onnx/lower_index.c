@@ -153,6 +153,8 @@ static onnx_value *row_index(onnx_graph *g, const proa_tensor *t)
 ONNX_LOWER(lower_scatter, scatter)
 {
     onnx_value *x = onnx_in(g, a->x), *index = row_index(g, a->index), *updates = onnx_in(g, a->updates);
+    const int64_t first = 0;
+    if (a->updates->ndim < a->x->ndim) updates = onnx_unsqueeze(g, updates, 1, &first); /* of one row */
     if (!a->overwrite && updates) {
         x = scatter_nd(g, x, index, onnx_mul(g, updates, onnx_number(g, updates->dtype, 0)), NULL);
         x = scatter_nd(g, x, index, updates, "add");
@@ -205,8 +207,8 @@ ONNX_LOWER(lower_index_fill, index_fill)
     onnx_value *x = onnx_swap_axes(g, onnx_in(g, a->x), ndim, 0, axis), *index = row_index(g, a->index);
     if (!x) return;
     onnx_value *rows = onnx_gather(g, x, ONNX_RESHAPE(g, index, -1), 0);
-    onnx_value *value =
-        onnx_add(g, onnx_mul(g, rows, onnx_number(g, x->dtype, 0)), onnx_scalar(g, x->dtype, &a->value));
+    onnx_value *value = onnx_expand(g, onnx_scalar(g, x->dtype, &a->value),
+                                    onnx_typed(ONNX_NODE(g, "Shape", rows), PROA_I64));
     onnx_bind(g, a->out, onnx_swap_axes(g, scatter_nd(g, x, index, value, NULL), ndim, 0, axis));
 }
 

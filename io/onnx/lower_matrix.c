@@ -46,7 +46,7 @@ ONNX_LOWER(lower_addmm, addmm)
 ONNX_LOWER(lower_linear, linear)
 {
     onnx_value *x = onnx_in(g, a->x), *weight = onnx_in(g, a->weight), *bias = onnx_in(g, a->bias);
-    if (a->x->ndim == 2 && bias) {
+    if (a->x->ndim == 2 && bias && onnx_is_float(bias->dtype)) {
         onnx_bind(g, a->out, ONNX_NODE(g, "Gemm", x, weight, bias));
         return;
     }

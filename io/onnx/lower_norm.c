@@ -103,13 +103,13 @@ ONNX_LOWER(lower_group_norm, group_norm)
     if (!x) return;
     if (onnx_is_read(g, a->mean) || onnx_is_read(g, a->variance))
         onnx_refuse(g, "its mean or variance is read");
+    const proa_dtype dtype = x->dtype;
     proa_tensor first = proa__shallow_copy(a->x); /* its shape with channels second */
     if (last) {
         x = onnx_to_channels_first(g, x, ndim);
         for (int i = 1; i < ndim; i++) first.shape[i] = a->x->shape[i == 1 ? ndim - 1 : i - 1];
     }
-    onnx_value *one = repeated(g, x->dtype, a->num_groups, 1),
-               *zero = repeated(g, x->dtype, a->num_groups, 0);
+    onnx_value *one = repeated(g, dtype, a->num_groups, 1), *zero = repeated(g, dtype, a->num_groups, 0);
     onnx_value *out =
         ONNX_NODE(g, "InstanceNormalization", ONNX_RESHAPE(g, x, 0, a->num_groups, -1), one, zero);
     onnx_put_float(g, out, "epsilon", a->epsilon);

@@ -71,7 +71,8 @@ ONNX_LOWER(lower_fake_quantize, fake_quantize_dequantize_moving_average_abs_max)
 {
     if (!a->is_test) onnx_refuse(g, "it observes scales: put the layer into evaluation mode");
     if (!eight_bits(g, a->bit_length)) return;
-    onnx_value *x = limited(g, onnx_in(g, a->x), a->in_scale);
+    onnx_value *x = onnx_in(g, a->x);
+    if (a->round_type == 1) x = limited(g, x, a->in_scale);
     onnx_value *y = step_node(g, "QuantizeLinear", x, a->in_scale, -1);
     onnx_bind(g, a->out, step_node(g, "DequantizeLinear", y, a->in_scale, -1));
     if (onnx_is_read(g, a->out_scale)) onnx_bind(g, a->out_scale, onnx_in(g, a->in_scale));

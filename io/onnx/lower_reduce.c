@@ -44,7 +44,9 @@ ONNX_LOWER(lower_prod, prod)
 
 ONNX_LOWER(lower_mean, mean)
 {
-    onnx_bind(g, a->out, reduced(g, "ReduceMean", onnx_operand(g, onnx_in(g, a->x), 7), REDUCTION(a)));
+    proa_dtype dtype = a->out->dtype == PROA_BOOL ? PROA_F32 : (proa_dtype)a->out->dtype;
+    onnx_value *x = onnx_operand(g, onnx_cast(g, onnx_in(g, a->x), dtype), 7);
+    onnx_bind(g, a->out, reduced(g, "ReduceMean", x, REDUCTION(a)));
 }
 
 ONNX_LOWER(lower_logsumexp, logsumexp)

@@ -37,7 +37,9 @@ static bool known_slice(onnx_graph *g, const proa_tensor *x, const slicing *s, i
         if (!s->steps || !s->steps->count) steps[i] = 1;
         bool one = decreases(s, axes[i], x->ndim);
         if (one && starts[i] == -1 && ends[i] == 0) ends[i] = INT64_MAX; /* the last element */
-        if (steps[i] < 0 && ends[i] == -1) ends[i] = INT64_MIN;          /* through the first element */
+        const int64_t size = x->shape[axes[i]];
+        if (steps[i] < 0 && ends[i] < -1 && size >= 0) ends[i] = ends[i] + size < 0 ? 0 : ends[i] + size;
+        if (steps[i] < 0 && ends[i] == -1) ends[i] = INT64_MIN; /* through the first element */
     }
     return true;
 }

@@ -31,6 +31,9 @@ static onnx_value *node_of_call(onnx_graph *g, const onnx_call *c)
     int n = 0;
     for (int i = 0; i < c->op->n_in && n < 4; i++)
         in[n++] = onnx_operand(g, onnx_input(g, c, i), c->rule->whole);
+    proa_dtype result =
+        (proa_dtype)onnx_result(c)->dtype; /* float32 of integers, for functions that have floats alone */
+    if (!c->rule->whole && result == PROA_F32) in[0] = onnx_cast(g, in[0], result);
     for (int i = 1; i < n; i++) in[i] = in[0] ? onnx_cast(g, in[i], in[0]->dtype) : NULL;
     return onnx_node_of(g, c->rule->node, n, in);
 }
@@ -197,8 +200,13 @@ ONNX_LOWER(lower_pow, pow)
     if (!x) return;
     double y = a->y.kind == PROA_SCALAR_FLOAT ? a->y.f : a->y.kind == PROA_SCALAR_INT ? (double)a->y.i : 0;
     if (y == 2) onnx_bind(g, a->out, onnx_mul(g, x, x));
-    else if (y == 0.5) onnx_bind(g, a->out, ONNX_NODE(g, "Sqrt", x));
-    else onnx_bind(g, a->out, ONNX_NODE(g, "Pow", x, onnx_scalar(g, x->dtype, &a->y)));
+    else if (y == 0.5 && onnx_is_float(x->dtype)) onnx_bind(g, a->out, ONNX_NODE(g, "Sqrt", x));
+    else {
+        proa_scalar power = a->y; /* of integers it is cut to an integer */
+        if (power.kind == PROA_SCALAR_FLOAT && !onnx_is_float((proa_dtype)a->x->dtype))
+            power.f = trunc(power.f);
+        onnx_bind(g, a->out, ONNX_NODE(g, "Pow", x, onnx_scalar(g, x->dtype, &power)));
+    }
 }
 
 #define NODE(op, type, since, whole)            \

@@ -7,6 +7,7 @@
 onnx_value *onnx_cast(onnx_graph *g, onnx_value *x, proa_dtype dtype)
 {
     if (!x || x->dtype == dtype) return x;
+    if (x->dtype >= PROA_C64 || dtype >= PROA_C64) return onnx_refuse(g, "ONNX converts no complex numbers");
     onnx_value *y = onnx_typed(ONNX_NODE(g, "Cast", x), dtype);
     onnx_put_int(g, y, "to", onnx_dtype(dtype));
     return y;
