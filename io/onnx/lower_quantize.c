@@ -57,14 +57,24 @@ ONNX_LOWER(lower_quantize_linear, quantize_linear)
     onnx_bind(g, a->y, a->only_observer ? x : step_node(g, "QuantizeLinear", x, a->scale, a->quant_axis));
 }
 
+/* The integers that were cast to x; NULL: x is no such cast. */
+static onnx_value *integers_of(onnx_value *x)
+{
+    bool cast = x && x->maker && strcmp(x->maker->type, "Cast") == 0;
+    return cast && x->maker->in[0]->dtype == PROA_I8 ? x->maker->in[0] : NULL;
+}
+
+/* Numbers that no quantizer made may be between integers, so they are multiplied. */
 ONNX_LOWER(lower_dequantize_linear, dequantize_linear)
 {
-    onnx_value *x = onnx_in(g, a->x);
+    onnx_value *x = onnx_in(g, a->x), *y, *whole = integers_of(x);
     if (!eight_bits(g, a->bit_length)) return;
-    onnx_bind(g, a->y,
-              a->only_observer
-                  ? x
-                  : step_node(g, "DequantizeLinear", onnx_cast(g, x, PROA_I8), a->scale, a->quant_axis));
+    if (a->only_observer) y = x;
+    else if (!whole && a->quant_axis < 0) y = onnx_mul(g, x, steps_of(g, a->scale, -1));
+    else
+        y = step_node(g, "DequantizeLinear", whole ? whole : onnx_cast(g, x, PROA_I8), a->scale,
+                      a->quant_axis);
+    onnx_bind(g, a->y, y);
 }
 
 ONNX_LOWER(lower_fake_quantize, fake_quantize_dequantize_moving_average_abs_max)
