@@ -268,7 +268,8 @@ class Stub:
         if home is None:
             return "None" if cls is type(None) else None
         alias = f"_{home.replace('.', '_')}_{cls.__name__}"
-        self.imports[f"from {home} import {cls.__name__} as {alias}"] = True
+        untyped = "" if home.startswith("proa") else "  # type: ignore[import-untyped]"
+        self.imports[f"from {home} import {cls.__name__} as {alias}{untyped}"] = True
         return alias
 
     def member(self, name, value, cls):
