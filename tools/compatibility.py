@@ -165,6 +165,16 @@ def unexplained(row):
     return "both refuse, with another type and category"
 
 
+def other_seeds(folder):
+    """Sentences on runs with other values (bad_calls.py --seed N --out RESULTS/bad_calls/seedN): nobody mended their differences one by
+    one, so that they say how calls agree that nobody has looked at."""
+    for path in sorted(folder.glob("seed*/results.tsv")):
+        kinds = collections.Counter(row[5] for row in rows_of(path))
+        refused = kinds["same"] + kinds["differ"]
+        yield (f" Of {refused} such calls with other values ({path.parent.name}), whose differences were not mended one by one, "
+               f"**{share(kinds['same'], refused)}** agree.")
+
+
 def bad_calls(path):
     rows = rows_of(path)
     kinds, areas = collections.Counter(row[5] for row in rows), collections.defaultdict(collections.Counter)
@@ -192,7 +202,7 @@ def bad_calls(path):
              f"{share(kinds['same'], refused - by_kind[LIMIT] - by_kind[UNDEFINED])} agree. Both take {kinds['taken']}. {kinds['no kernel']} more "
              "are no bad calls: they pass float16 or bfloat16, which Proa computes with, and Paddle's own text says that its build for CPUs has no "
              "kernel registered for them; where its Python reads a list of dtypes for the same call in a program, the list has them. Paddle's "
-             f"build for GPUs was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.", "",
+             f"build for GPUs was not run. Real Paddle's process ends or hangs in {kinds['Paddle ended']}; {kinds['unmade']} could not be made on Paddle.{''.join(other_seeds(path.parent))}", "",
              "| mistake | refused | agree |", "|---|---|---|"]
     for name, n in sorted(mistakes.items()):
         total = n["same"] + n["differ"]
