@@ -18,15 +18,15 @@ COLUMNS = ("names", "present", "compatible", "shown")
 NAMES = ROOT / "tests/parity/paddle_api.tsv"
 PAGE, FLOOR = ROOT / "docs/migration.md", ROOT / "tests/parity/coverage_floor.txt"
 MARK = "<!-- From here on tools/api_coverage.py wrote this page: `make coverage`. -->\n"
-# Groups whose names the share of covered names leaves out: areas of paddle_api.tsv, and parts of others.
-APART = {"cpp_extension": r"paddle\.utils\.cpp_extension(\..*)?", "fleet": None, "onnx": None,
-         "quantization": r"paddle\.inference\.Config\.(enable_quantizer|quantizer_config)"}
+# Areas of their own within areas of paddle_api.tsv.
+GROUPS = {"cpp_extension": r"paddle\.utils\.cpp_extension(\..*)?",
+          "quantization": r"paddle\.inference\.Config\.(enable_quantizer|quantizer_config)"}
 ABSENT, UNSHOWN = "absent", "not shown by a parity case"
 
 
 def area_of(name, area):
-    """The table's area, unless one of the groups apart has the name."""
-    return next((group for group, names in APART.items() if names and re.fullmatch(names, name)), area)
+    """The table's area, unless one of the groups has the name."""
+    return next((group for group, names in GROUPS.items() if re.fullmatch(names, name)), area)
 
 
 def read_names(path=NAMES):
@@ -40,12 +40,10 @@ def share(part, whole):
 
 
 def summary(names, counts):
-    """The sentence that both pages have: how many names outside the groups apart are there, and shown."""
-    total = sum(area not in APART for *_, area in names)
-    present, shown = (sum(counts[a][c] for a in counts if a not in APART) for c in ("present", "shown"))
-    return (f"Of the {len(names)} public names of Paddle 2.0 and 2.1, {total} without {', '.join(f'`{a}`' for a in APART)}: "
-            f"{present} are there ({share(present, total)}), {shown} are shown to agree by a case that runs on both "
-            f"({share(shown, total)}).")
+    """The sentence that both pages have: how many names are there, and shown."""
+    present, shown = (sum(counts[a][c] for a in counts) for c in ("present", "shown"))
+    return (f"Of the {len(names)} public names of Paddle 2.0 and 2.1 {present} are there ({share(present, len(names))}), {shown} "
+            f"are shown to agree by a case that runs on both ({share(shown, len(names))}).")
 
 
 def resolve(name):
