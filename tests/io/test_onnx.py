@@ -241,6 +241,23 @@ def test_output_spec(tmp_path):
     np.testing.assert_array_equal(got, x + 1)
 
 
+def test_the_last_call_where_specs_are_few(tmp_path):
+    class Either(paddle.nn.Layer):
+        def forward(self, x, y, first):
+            return x + 1 if first else y
+
+    layer, x = Either(), paddle.ones([2])
+    paddle.jit.to_static(layer)
+    out = layer(x, x, first=True)
+    paddle.onnx.export(layer, str(tmp_path / "m"), input_spec=[x], output_spec=[out])
+    run = session(tmp_path / "m.onnx")
+    assert len(run.get_inputs()) == 1
+    compare(run, [x.numpy()], [out.numpy()])
+    layer(x, x, first=False)
+    with pytest.raises((RuntimeError, ValueError), match="y"):
+        paddle.onnx.export(layer, str(tmp_path / "n"), input_spec=[x])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_dtypes(dtype, tmp_path):
     x = np.linspace(-2, 2, 12).reshape(3, 4).astype(dtype)

@@ -18,12 +18,18 @@ def _check(path):
     checker.check_model(path, full_check=True)
 
 
+def _required(parameters):
+    """The number of arguments that a function needs."""
+    return sum(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+
+
 @asks("path:str")
 def export(layer, path, input_spec=None, opset_version=9, **configs):
     """Writes a layer as the ONNX model path + '.onnx'. No other package is needed.
 
     input_spec: what forward takes; needed unless to_static was given it or the layer has been called. Inputs have its
-    names, and None dims stay open. opset_version: 7 to 20; ops that need a later one are an error that names it.
+    names, and None dims stay open. With fewer entries than forward takes arguments, a layer under to_static is exported
+    as it was called last, with the first inputs alone. opset_version: 7 to 20; ops that need a later one are an error that names it.
     output_spec: the outputs to keep. enable_onnx_checker: ask the package onnx, if it is installed, to check the file.
     Other configurations are accepted and have no effect. The model predicts: dropout is off and batch norm uses its
     statistics, whatever mode the layer is in.
@@ -46,8 +52,11 @@ def export(layer, path, input_spec=None, opset_version=9, **configs):
     prefix, specs = prefix_of(os.fspath(path), _WHO), specs_of(input_spec, _WHO)
     function = layer.forward if isinstance(layer, Layer) else layer
     static = function if isinstance(function, StaticFunction) else StaticFunction(function, name="forward")
-    program = capture(static, specs, layer if isinstance(layer, Layer) else None, _WHO)
+    few = specs is not None and static.program_cache and len(specs) < _required(static._signature.parameters)
+    program = capture(static, None if few else specs, layer if isinstance(layer, Layer) else None, _WHO)
     select_outputs(program, configs.get("output_spec"), _WHO)
+    if few:
+        program.set_inputs([program.find(name) for name in program.inputs[:len(specs)]])
     program.prune()
     program.onnx_export(prefix + ".onnx", opset_version)
     if configs.get("enable_onnx_checker"):
