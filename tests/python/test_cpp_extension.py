@@ -1,6 +1,7 @@
 """paddle.utils.cpp_extension: operators of tests/extension, built by load and setup; called eagerly, in programs, in exported models."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -127,6 +128,45 @@ def test_results_have_memory_of_their_own(old):
     first, second = old.old_twins(paddle.ones([2]))
     first[0] = 7.0
     assert first.tolist() == [7, 2] and second.tolist() == [2, 2]
+
+
+# Functions whose Python twin has another name or other arguments.
+TWINS = {
+    "logsigmoid": lambda x, y: paddle.nn.functional.log_sigmoid(x), "relu": lambda x, y: paddle.nn.functional.relu(x),
+    "sigmoid": lambda x, y: paddle.nn.functional.sigmoid(x), "silu": lambda x, y: paddle.nn.functional.silu(x),
+    "elementwise_pow": paddle.pow, "logical_and": lambda x, y: paddle.logical_and(x > y, x < y),
+    "logical_or": lambda x, y: paddle.logical_or(x > y, x < y), "logical_xor": lambda x, y: paddle.logical_xor(x >= y, x <= y),
+    "logical_not": lambda x, y: paddle.logical_not(x == y), "scale": lambda x, y: (x + 1) * 2, "pow": lambda x, y: x ** 3,
+    "clip": lambda x, y: paddle.clip(x, 0.2, 0.5), "where": lambda x, y: paddle.where(x > y, x, y), "cast": lambda x, y: x.astype("int32"),
+    "operators": lambda x, y: (1 + x * 2 - y / 4) / x - (3 - y) * 0.5 + 2 / x + -y * (x - 1), "sum": lambda x, y: x.sum(),
+    "sum_axis": lambda x, y: x.astype("float64").sum(1, keepdim=True), "mean": lambda x, y: x.mean(0),
+    "max": lambda x, y: x.max(-1, keepdim=True), "min": lambda x, y: x.min(), "prod": lambda x, y: x.prod(),
+    "matmul": lambda x, y: paddle.matmul(x, y, False, True), "softmax": lambda x, y: paddle.nn.functional.softmax(x, 0),
+    "reshape": lambda x, y: x.reshape([3, 2]), "transpose": lambda x, y: x.T, "unsqueeze": lambda x, y: x.unsqueeze([0, 2]),
+    "squeeze": lambda x, y: x, "expand": lambda x, y: x.expand([4, 2, 3]), "tile": lambda x, y: x.tile([2, 1]),
+    "flip": lambda x, y: x.flip(1), "concat": lambda x, y: paddle.concat([x, y], 1), "stack": lambda x, y: paddle.stack([x, y], 1),
+    "split": lambda x, y: x[:, 1:], "slice": lambda x, y: x[1:2], "gather": lambda x, y: paddle.concat([x[:, 1:2]] * 2, 1),
+    "zeros": lambda x, y: paddle.full([2], 3.0), "full_like": lambda x, y: paddle.full_like(x, 1.5),
+    "zeros_like": lambda x, y: paddle.zeros_like(x).astype("int64"), "ones_like": lambda x, y: paddle.ones_like(x), "copy_to": lambda x, y: x,
+}
+UNARY = ("abs acos asin atan ceil cos cosh erf exp expm1 floor isfinite isinf isnan log log10 log1p log2 reciprocal round rsqrt sign sin "
+         "sinh sqrt square tan tanh").split()
+BINARY = ("add subtract multiply divide maximum minimum remainder floor_divide equal not_equal less_than less_equal greater_than "
+          "greater_equal").split()
+
+
+def test_functions_on_tensors(tmp_path_factory):
+    """Each function of paddle/extension/operations.h gives what its Python twin gives."""
+    call = build(tmp_path_factory, "functions").fn_call
+    x = paddle.to_tensor([[0.9, 0.5, 0.25], [0.125, 0.75, 0.5]])
+    y = paddle.to_tensor([[0.5, 0.5, 0.5], [0.25, 1.0, 0.125]])
+    twins = {**TWINS, **{n: (lambda x, y, n=n: getattr(paddle, n)(x)) for n in UNARY}, **{n: getattr(paddle, n) for n in BINARY}}
+    named = set(re.findall(r"(?:UNARY|BINARY|CASE)\((\w+)", (SOURCES / "functions.cc").read_text())) - {"name"}
+    assert set(twins) == named
+    for name, twin in twins.items():
+        got, expected = call(x, y, name), twin(x, y)
+        assert got.shape == expected.shape and got.dtype == expected.dtype, name
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def test_strided_and_shared_inputs(ops):

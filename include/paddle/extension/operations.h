@@ -390,39 +390,19 @@ inline Tensor softmax(const Tensor &x, int axis = -1)
 
 inline Tensor reshape(const Tensor &x, const std::vector<int64_t> &shape)
 {
-    return detail::Operation("reshape2")
-        .input("X", x)
-        .output("Out")
-        .output("XShape")
-        .attr("shape", shape)
-        .one();
+    return detail::shaped("reshape2", x, "shape", shape);
 }
 inline Tensor transpose(const Tensor &x, const std::vector<int64_t> &perm)
 {
-    return detail::Operation("transpose2")
-        .input("X", x)
-        .output("Out")
-        .output("XShape")
-        .attr("axis", perm)
-        .one();
+    return detail::shaped("transpose2", x, "axis", perm);
 }
 inline Tensor squeeze(const Tensor &x, const std::vector<int64_t> &axis = {})
 {
-    return detail::Operation("squeeze2")
-        .input("X", x)
-        .output("Out")
-        .output("XShape")
-        .attr("axes", axis)
-        .one();
+    return detail::shaped("squeeze2", x, "axes", axis);
 }
 inline Tensor unsqueeze(const Tensor &x, const std::vector<int64_t> &axis)
 {
-    return detail::Operation("unsqueeze2")
-        .input("X", x)
-        .output("Out")
-        .output("XShape")
-        .attr("axes", axis)
-        .one();
+    return detail::shaped("unsqueeze2", x, "axes", axis);
 }
 inline Tensor expand(const Tensor &x, const std::vector<int64_t> &shape)
 {
