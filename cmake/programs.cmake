@@ -102,7 +102,7 @@ if(PROA_BUILD_TESTS)
                 endforeach()
             endif()
             if(name STREQUAL "test_extension") # custom ops in C++
-                if(NOT CMAKE_CXX_COMPILER)
+                if(NOT CMAKE_CXX_COMPILER OR CMAKE_CROSSCOMPILING)
                     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
                     continue()
                 endif()
