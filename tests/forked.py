@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 
 
 def _reply(server):
@@ -50,9 +51,13 @@ class Forked:
             late = not select.select([server.stdout], [], [], timeout)[0]
             if late:
                 with contextlib.suppress(ProcessLookupError):  # it may have ended since
+                    os.kill(pid, signal.SIGQUIT)  # forked_server.py: it writes where it is
+                    time.sleep(0.5)
                     os.killpg(pid, signal.SIGKILL)
             done = subprocess.CompletedProcess([*self.command, *words], _reply(server), out.read_text(errors="replace"),
                                                err.read_text(errors="replace"))
         if late:
-            raise subprocess.TimeoutExpired(done.args, timeout, done.stdout, done.stderr)
+            error = subprocess.TimeoutExpired(done.args, timeout, done.stdout, done.stderr)
+            error.add_note(done.stderr[-3000:])
+            raise error
         return done

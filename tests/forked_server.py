@@ -5,9 +5,11 @@ exit status. Variables that the interpreter and the imports read are those that 
 """
 import atexit
 import contextlib
+import faulthandler
 import gc
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -48,6 +50,7 @@ def _child(run, wanted):
     for name, descriptor in (("out", 1), ("err", 2)):
         os.dup2(os.open(wanted[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
     os.setpgid(0, 0)
+    faulthandler.register(signal.SIGQUIT)  # a program that is late says where its threads are
     enter(wanted["env"], wanted["cwd"])
     sys.path[1:1] = filter(None, wanted["env"].get("PYTHONPATH", "").split(os.pathsep))
     status = _status_of(run, wanted["argv"])

@@ -1,7 +1,9 @@
 """Programs on real Paddle, for tests: run() is subprocess.run of its interpreter, without the two seconds that
 `import paddle` takes each time (oracle_server.py)."""
+import contextlib
 import os
 import pathlib
+import subprocess
 
 from forked import Forked
 
@@ -12,9 +14,15 @@ ENVIRONMENT = {"GLOG_minloglevel": "3", "PYTHONWARNINGS": "ignore", "PYTHONDONTW
 _paddle = Forked([PYTHON, ROOT / "tests/oracle_server.py"], ("FLAGS_", "GLOG_", "OMP_", "PYTHONWARNINGS"))
 
 
-def run(*words, cwd=None, timeout=300, **env):
-    """Runs SCRIPT or -c CODE with arguments, in this environment with what env says besides, and without our package."""
-    return _paddle.run(words, {**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **ENVIRONMENT, **env}, cwd, timeout)
+def run(*words, cwd=None, timeout=300, attempts=1, **env):
+    """Runs SCRIPT or -c CODE with arguments, in this environment with what env says besides, and without our package. A program
+    that takes longer than `timeout` seconds is ended, and run again while there are attempts: Paddle's DataLoader with
+    workers waits for ever in one run of a hundred."""
+    env = {**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **ENVIRONMENT, **env}
+    for _ in range(attempts - 1):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return _paddle.run(words, env, cwd, timeout)
+    return _paddle.run(words, env, cwd, timeout)
 
 
 def ask(*words, **options):

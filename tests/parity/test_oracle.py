@@ -20,8 +20,13 @@ def test_status_and_output():
 def test_a_late_program_is_killed():
     with pytest.raises(subprocess.TimeoutExpired) as late:
         oracle.run("-c", "import time; print('began', flush=True); time.sleep(60)", timeout=2)
-    assert late.value.output == "began\n"
+    assert late.value.output == "began\n" and "line 1 in <module>" in late.value.__notes__[0]
     assert oracle.ask("-c", "print('the next')") == "the next\n"
+
+
+def test_a_late_program_runs_again(tmp_path):
+    text = "import os, time; late = not os.path.exists('ran'); open('ran', 'w'); time.sleep(60 * late); print('ran again')"
+    assert oracle.run("-c", text, cwd=tmp_path, timeout=2, attempts=2).stdout == "ran again\n"
 
 
 def test_a_late_program_ends_before_it_is_killed(monkeypatch):

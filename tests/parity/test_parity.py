@@ -37,7 +37,7 @@ def sides(tmp_path):
                                                       TMPDIR=str(tmp_path / name)), out)
 
     def on_paddle(*words, **options):
-        return oracle.run(*words, timeout=600, PYTHONWARNINGS="", FLAGS_paddle_num_threads="2", **options)
+        return oracle.run(*words, timeout=150, attempts=4, PYTHONWARNINGS="", FLAGS_paddle_num_threads="2", **options)
     return side(on_paddle, "theirs"), side(on_proa, "ours")
 
 

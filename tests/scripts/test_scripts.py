@@ -35,7 +35,7 @@ def run(who, name, folder):
     """The script's output; fails the test if the script failed."""
     folder.mkdir(parents=True, exist_ok=True)
     # real Paddle waits for ever after some errors, for instance one in a data set
-    done = oracle.run(FILES[name], cwd=folder, timeout=120, PYTHONPATH=str(EXAMPLES)) if who == "paddle" else ours.run(
+    done = oracle.run(FILES[name], cwd=folder, timeout=120, attempts=2, PYTHONPATH=str(EXAMPLES)) if who == "paddle" else ours.run(
         FILES[name], cwd=folder, timeout=120, FLAGS_paddle_num_threads="1", PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore",
         PYTHONPATH=f"{EXAMPLES}:{BUILD / 'python'}")
     if done.returncode:
