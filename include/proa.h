@@ -27,6 +27,7 @@
 
 #include <proa/dist.h>
 #include <proa/plan.h>
+#include <proa/ps.h>
 
 #include <proa/cipher.h>
 #include <proa/inference.h>

@@ -10,7 +10,7 @@ from tree import FOLDERS, ROOT, files, report
 # Folders of public and generated headers (the op table's structs and enums stand below all its families); include/proa/<folder>.h belongs to that folder.
 HEADERS = {"core.h": "core", "op.h": "core", "wire.h": "core", "ops.h": "ops", "create.h": "ops",
            "functional.h": "ops", "program.h": "jit", "data.h": "io", "cipher.h": "inference",
-           "plan.h": "dist", "proa.h": "inference"}
+           "plan.h": "dist", "ps.h": "dist", "proa.h": "inference"}
 GENERATED = {"ops_impl.h": "kernels", "kernels.h": "core", "formulas.inc": "ops", "build_info.h": "core",
              "framework.pb-c.h": "io"}
 # Definitions of kernels; and the two that compute nothing: a device's fallback to the CPU, and calls of Python's functions.

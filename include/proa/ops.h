@@ -32,6 +32,7 @@
 #include <proa/ops/optimizer.h>
 #include <proa/ops/pool.h>
 #include <proa/ops/products.h>
+#include <proa/ops/ps.h>
 #include <proa/ops/quantize.h>
 #include <proa/ops/random.h>
 #include <proa/ops/reduce.h>
@@ -46,6 +47,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "1cff1619424f6911b92c616197354833eb32cb4abce6c0399f45a3bbde76d00e"
+#define PROA_TABLE_HASH "850d7e113ba5b9f8c090fd605a9de922854622b6f10c03175811efd94b8584d0"
 
 #endif

@@ -235,6 +235,7 @@ extern PyMethodDef py_autograd_functions[]; /* grad, hooks, PyLayer, autocast */
 extern PyMethodDef py_rows_functions[];     /* tensors of kind rows */
 extern PyMethodDef py_share_functions[];    /* tensors on the same memory (share.c) */
 extern PyMethodDef py_dist_functions[];     /* several processes (dist.c) */
+extern PyMethodDef py_ps_functions[];       /* the parameter server (ps.c) */
 extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, simulated jobs (plan.c) */
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
