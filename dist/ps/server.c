@@ -149,13 +149,12 @@ static void *accept_all(void *context)
 {
     proa_ps_server *s = context;
     for (;;) {
-        struct pollfd one = {.fd = s->listening, .events = POLLIN};
-        int n = poll(&one, 1, 100);
         pthread_mutex_lock(&s->lock);
-        bool closing = s->closing;
+        bool closing = s->closing, paused = s->paused;
         pthread_mutex_unlock(&s->lock);
+        struct pollfd one = {.fd = paused ? -1 : s->listening, .events = POLLIN};
         if (closing) return NULL;
-        if (n <= 0) continue;
+        if (poll(&one, 1, paused ? 20 : 100) <= 0) continue;
         int fd = accept4(s->listening, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0) take_in(s, fd);
     }
@@ -197,7 +196,8 @@ proa_ps_server *proa_ps_serve_opt(proa_ps_server_opts o)
     }
     proa_ps_server *s = proa__calloc(sizeof *s);
     if (!s) return NULL;
-    *s = (proa_ps_server){.listening = -1, .index = o.index, .servers = servers, .workers = workers};
+    *s = (proa_ps_server){
+        .listening = -1, .index = o.index, .servers = servers, .workers = workers, .paused = o.paused};
     proa__ps_token(o.token, s->token, sizeof s->token);
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_t attributes;
@@ -213,6 +213,13 @@ proa_ps_server *proa_ps_serve_opt(proa_ps_server_opts o)
     if (s->started) return s;
     proa_ps_server_free(s);
     return NULL;
+}
+
+void proa_ps_server_open(proa_ps_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->paused = false;
+    pthread_mutex_unlock(&s->lock);
 }
 
 int proa_ps_server_port(const proa_ps_server *s) { return s ? s->port : -1; }

@@ -34,7 +34,7 @@ struct proa_ps_server {
     proa__ps_worker *who;
     uint64_t rounds; /* of barriers that are over */
     bool step;       /* the round under way ends a step */
-    bool closing, stopped;
+    bool paused, closing, stopped;
     proa__ps_connection *connections;
 };
 

@@ -60,11 +60,14 @@ typedef struct proa_ps_server_opts {
     int index, servers; /* which of how many servers this is; servers 0: the only one */
     int workers;        /* 0: one */
     const char *token; /* clients must have the same; NULL: PADDLE_JOB_ID and PROA_TOKEN of the environment */
+    bool paused; /* clients wait until proa_ps_server_open, so that tables can be made and loaded first */
 } proa_ps_server_opts;
 /* Listens and serves, on threads of its own. NULL after an error. */
 PROA_API proa_ps_server *proa_ps_serve_opt(proa_ps_server_opts opts);
 #define proa_ps_serve(...) proa_ps_serve_opt(PROA_LITERAL(proa_ps_server_opts){._ = 0, __VA_ARGS__})
 PROA_API int proa_ps_server_port(const proa_ps_server *s);
+/* Lets the clients of a paused server in. */
+PROA_API void proa_ps_server_open(proa_ps_server *s);
 /* Makes table `table` (0 … 1023). A table that is there must have the same options. */
 PROA_API proa_status proa_ps_server_table_opt(proa_ps_server *s, int table, proa_ps_table_opts opts);
 #define proa_ps_server_table(s, table, ...) \

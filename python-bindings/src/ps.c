@@ -18,17 +18,27 @@ static const char server_name[] = "proa.ps_server", client_name[] = "proa.ps_cli
 
 /* ---- a server -------------------------------------------------------------------------- */
 
-/* ps_serve(host, port, index, servers, workers) → (server, port) */
+/* ps_serve(host, port, index, servers, workers) → (server, port), which lets clients in after
+ * ps_server_open(server) */
 static PyObject *ps_serve(PyObject *module, PyObject *args)
 {
     (void)module;
-    proa_ps_server_opts o = {0};
+    proa_ps_server_opts o = {.paused = true};
     if (!PyArg_ParseTuple(args, "siiii:ps_serve", &o.host, &o.port, &o.index, &o.servers, &o.workers))
         return NULL;
     proa_ps_server *s = proa_ps_serve_opt(o);
     if (!s) return py_raise();
     PyObject *capsule = PyCapsule_New(s, server_name, NULL);
     return capsule ? Py_BuildValue("Ni", capsule, proa_ps_server_port(s)) : NULL;
+}
+
+static PyObject *ps_server_open(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    proa_ps_server *s = PyCapsule_GetPointer(capsule, server_name);
+    if (!s) return NULL;
+    proa_ps_server_open(s);
+    Py_RETURN_NONE;
 }
 
 /* A table's options: (name, dense, width, rule, beta1, beta2, epsilon, entry, entry_value, start, a, b,
@@ -157,7 +167,7 @@ static void *elements(PyObject *obj, proa_dtype dtype, int64_t *n)
         return NULL;
     }
     const proa_tensor *t = py_tensor_of(obj);
-    if (t->dtype != dtype || !proa_is_contiguous(t) || proa__on_device(t)) {
+    if (t->dtype != dtype || proa_is_symbolic(t) || !proa_is_contiguous(t) || proa__on_device(t)) {
         PyErr_Format(PyExc_ValueError, "parameter server: expected a contiguous %s tensor on the CPU",
                      proa_dtype_name(dtype));
         return NULL;
@@ -410,6 +420,7 @@ static PyObject *pull_rows(PyObject *module, PyObject *args)
 
 PyMethodDef py_ps_functions[] = {
     {"ps_serve", ps_serve, METH_VARARGS, "Serves tables; (server, port)."},
+    {"ps_server_open", ps_server_open, METH_O, "Lets clients in."},
     {"ps_server_table", ps_server_table, METH_VARARGS, "Makes a table."},
     {"ps_server_load", ps_server_load, METH_VARARGS, "Reads a table's rows from files."},
     {"ps_server_wait", ps_server_wait, METH_VARARGS, "Whether a client has stopped the server."},

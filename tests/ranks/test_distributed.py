@@ -542,12 +542,6 @@ def test_spawn_from_a_script_that_says_paddle(tmp_path, as_module):
     assert "sums [3.0, 3.0]" in done.stdout and done.stdout.count("imported __mp_main__") == 2, done.stdout + done.stderr
 
 
-def test_launch_has_no_servers():
-    done = subprocess.run([sys.executable, "-m", "proa.distributed.launch", "--server_num", "1", "--worker_num", "2", "script.py"],
-                          capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "--server_num starts a job with parameter servers" in done.stderr, done.stderr
-
-
 def test_launch_of_a_script_that_says_paddle(tmp_path):
     (tmp_path / "script.py").write_text("import paddle.distributed as dist\ndist.init_parallel_env()\nprint('size', dist.get_world_size())")
     package = os.path.dirname(os.path.dirname(paddle.__file__))

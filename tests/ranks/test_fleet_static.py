@@ -1,9 +1,6 @@
-"""fleet on static programs: gradients of several processes that travel in float16, beside the other switches; jobs with servers."""
-import sys
-
+"""fleet on static programs: gradients of several processes that travel in float16, beside the other switches."""
 import pytest
 
-import proa as paddle
 from _job import passes
 from proa.distributed import fleet
 
@@ -60,22 +57,6 @@ def test_gradients_travel_in_float16(tmp_path):
     assert passes(tmp_path, 2, HALF, environment={"PYTHONWARNINGS": "ignore"}).count("ok") == 2
 
 
-def job_with_servers():
-    """fleet of a worker whose job has two servers."""
-    job = fleet.Fleet()
-    job.init(fleet.UserDefinedRoleMaker(current_id=0, role=fleet.Role.WORKER, worker_num=2, server_endpoints=["127.0.0.1:1", "127.0.0.1:2"]))
-    return job
-
-
-REFUSED = r"{}: the job has 2 servers \(127.0.0.1:1,127.0.0.1:2\), and Proa has no parameter server; .*--nproc_per_node"
-
-
-@pytest.mark.parametrize("name", ["init_server", "init_worker", "run_server", "stop_worker", "shrink"])
-def test_servers_are_refused(name):
-    with pytest.raises(NotImplementedError, match=REFUSED.format(f"fleet.{name}")):
-        getattr(job_with_servers(), name)()
-
-
 def test_no_servers_is_a_warning():
     alone = fleet.Fleet()
     with pytest.raises(ValueError, match="fleet.shrink: .*call fleet.init first"):
@@ -83,24 +64,3 @@ def test_no_servers_is_a_warning():
     alone.init(fleet.UserDefinedRoleMaker(current_id=0, role=fleet.Role.WORKER, worker_num=1))
     with pytest.warns(UserWarning, match="fleet.init_worker: the job has no servers"):
         alone.init_worker()
-
-
-def test_programs_for_servers_are_refused(monkeypatch):
-    """At minimize, before a worker waits for others in vain; and at inference."""
-    job = job_with_servers()
-    monkeypatch.setattr(sys.modules["proa.distributed.fleet.fleet"], "fleet", job)
-    paddle.enable_static()
-    try:
-        with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
-            loss = paddle.mean(paddle.static.nn.fc(paddle.static.data("x", [2, 3]), 2))
-            infer = fleet.utils.DistributedInfer()
-            job.distributed_optimizer(paddle.optimizer.SGD(0.1))
-            with pytest.raises(NotImplementedError, match=REFUSED.format("fleet.minimize")):
-                job.minimize(loss)
-            with pytest.raises(NotImplementedError, match=REFUSED.format("DistributedInfer.get_dist_infer_program")):
-                infer.get_dist_infer_program()
-            role = fleet.UserDefinedRoleMaker(current_id=0, role=fleet.Role.SERVER, server_endpoints=["127.0.0.1:1", "127.0.0.1:2"])
-            with pytest.raises(NotImplementedError, match=REFUSED.format("DistributedInfer.init_distributed_infer_env")):
-                infer.init_distributed_infer_env(paddle.static.Executor(), loss, role)
-    finally:
-        paddle.disable_static()

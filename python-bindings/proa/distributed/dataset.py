@@ -5,7 +5,7 @@ import subprocess
 
 from .. import _core
 from . import communication, objects
-from .group import world
+from .group import join_workers, world
 
 __all__ = ["InMemoryDataset", "QueueDataset"]
 
@@ -106,8 +106,11 @@ def _sample(words, variables, path, number):
 
 def _workers(fleet, who):
     """The group of fleet's workers; None: there is one."""
+    fleet = getattr(fleet, "fleet", fleet)  # the module, too
     if fleet is None or fleet.worker_num() < 2:
         return None
+    if getattr(fleet, "_role_maker", None) is not None and not fleet._is_collective:
+        join_workers(fleet._role_maker)
     group = world()
     if group.nranks != fleet.worker_num():
         raise RuntimeError(f"InMemoryDataset.{who}: fleet has {fleet.worker_num()} workers, and this process is in a group of "

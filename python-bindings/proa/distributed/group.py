@@ -121,6 +121,25 @@ def init_parallel_env():
     return world()
 
 
+def join_workers(role_maker):
+    """The workers of a job with parameter servers as ranks of the world, when they first call one another. All of them call it."""
+    ranks = role_maker._worker_num()
+    if _State.started or ranks < 2 or not role_maker._get_pserver_endpoints():
+        return
+    if not role_maker._is_worker():
+        raise RuntimeError("fleet: servers take no part in calls between workers; guard the call by fleet.is_worker()")
+    endpoints, store = role_maker._get_trainer_endpoints(), None
+    if "PROA_STORE" not in os.environ:
+        if len(endpoints) != ranks:
+            raise ValueError(f"fleet: {ranks} workers meet at the first one's address, and {len(endpoints)} addresses are known; give the role "
+                             "maker all worker_endpoints, or set PADDLE_TRAINER_ENDPOINTS")
+        store = "tcp://" + endpoints[0]
+    _core.dist_start(store, None, role_maker._worker_index(), ranks, 0, None)
+    _State.groups.clear()
+    _State.started = True
+    atexit.register(_leave)
+
+
 def _tell_failure():
     """The first rank that an exception ends leaves its number where the launcher asked for it: others fail because of it."""
     path, before = os.getenv("PROA_FAILURE_FILE"), sys.excepthook

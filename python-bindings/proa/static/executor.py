@@ -303,8 +303,12 @@ class Executor:
             if plan.program.lr_scheduler is not None:
                 _set_rate(plan.program, scope)
             if plan.program._seed:
-                return _seeded(plan.program, lambda: plan.run(feed, return_numpy))
-            return plan.run(feed, return_numpy)
+                results = _seeded(plan.program, lambda: plan.run(feed, return_numpy))
+            else:
+                results = plan.run(feed, return_numpy)
+            if plan.program._after_run is not None:
+                plan.program._after_run(scope)
+            return results
         finally:
             _core.program_open(was)
             _core.set_recording(recording)
@@ -341,8 +345,8 @@ class Executor:
 
     def start_heter_trainer(self, program=None, scope=None, debug=False, fetch_list=None, fetch_info=None,
                             print_period=100, fetch_handler=None):
-        """Not there: it serves trainers of a parameter server."""
-        raise NotImplementedError("Executor.start_heter_trainer: there is no parameter server; run the whole program "
+        """Not there: programs are not divided between kinds of workers."""
+        raise NotImplementedError("Executor.start_heter_trainer: heterogeneous workers are missing; run the whole program "
                                   "with Executor.run or train_from_dataset")
 
     def _from_dataset(self, who, program, dataset, scope, fetch_list, fetch_info, print_period, handler):

@@ -296,6 +296,7 @@ class Program:
         self._late = None  # steps, where one of them needs a value that only a run has
         self._rewritten = {}  # fed variable → what an operator has made of it
         self._pipeline = self._pipeline_opt = None  # the rank's stage, where fleet divided the program
+        self._after_run = None  # called with the scope after a run
         _living.add(self)
 
     def _next_feed(self):

@@ -1,5 +1,5 @@
-"""paddle.distributed.fleet: joining a job, and distributed training of a model. Parameter servers are missing,
-and of the strategy's transforms of static programs tensor_parallel and qat (docs/limits.md)."""
+"""paddle.distributed.fleet: joining a job, and distributed training of a model. Of the strategy's transforms of static
+programs tensor_parallel and qat are missing (docs/limits.md)."""
 from . import base, data_generator, metrics, utils
 from .base.distributed_strategy import DistributedStrategy
 from .base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker

@@ -7,7 +7,7 @@ from ...framework import mode
 from .. import communication as _c
 from ..group import get_rank, get_world_size, init_parallel_env, is_initialized
 from .base.distributed_strategy import DistributedStrategy
-from .base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
+from .base.role_maker import PaddleCloudRoleMaker, Role, RoleMakerBase
 from .base.topology import CommunicateTopology, HybridCommunicateGroup, ParallelMode
 from .base.util_factory import UtilBase
 
@@ -23,6 +23,7 @@ class Fleet:
         self._util, self._hcg, self._topology = UtilBase(), None, None
         self.user_defined_optimizer = self._static_optimizer = None
         self._averages_gradients = False  # whether the model that distributed_model made does
+        self._ps = self._server = self._worker = None  # of a job with parameter servers: what minimize found; this process's part
         self._programs_ready = False  # whether minimize or DistributedInfer has prepared this process's programs
 
     # ---- joining ----
@@ -41,6 +42,8 @@ class Fleet:
             self._is_collective = role_maker._is_collective
         if strategy is not None and not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"fleet.init: strategy must be a DistributedStrategy, got {type(strategy).__name__}")
+        if role_maker._role == Role.HETER_WORKER:
+            raise NotImplementedError("fleet.init: heterogeneous workers (HETER_TRAINER) are missing; start servers and workers only")
         self._role_maker = role_maker
         self._user_defined_strategy = DistributedStrategy() if strategy is None else strategy
         self._util._set_role_maker(role_maker)
@@ -159,7 +162,10 @@ class Fleet:
 
     def barrier_worker(self):
         """Waits for all workers."""
-        self._util.barrier("worker")
+        if self._worker is not None:
+            self._worker.barrier()
+        else:
+            self._util.barrier("worker")
 
     def all_reduce(self, input, mode="sum"):
         """An array reduced over the workers."""
@@ -231,7 +237,12 @@ class Fleet:
             raise ValueError("fleet.minimize: call distributed_optimizer first")
         if not isinstance(loss, _core.Tensor) or not loss.is_symbolic:
             return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        self._refuse_servers("fleet.minimize")
+        if self._has_servers():
+            from .ps.programs import minimize
+            self._ps, operators, pairs = minimize(self.user_defined_optimizer, self._user_defined_strategy, loss, startup_program,
+                                                  parameter_list, no_grad_set)
+            self._programs_ready = True
+            return operators, pairs
         if get_world_size() > 1 and not is_initialized():
             init_parallel_env()
         self._static_optimizer = transformed(self.user_defined_optimizer, self._user_defined_strategy)
@@ -281,53 +292,104 @@ class Fleet:
 
     # ---- servers ----
 
-    def init_server(self, *args, **kwargs):
-        """Prepares this server's tables, from a folder if one is given. A job without servers: a warning."""
-        self._without_servers("init_server")
+    def init_server(self, dirname=None, var_names=None, **kwargs):
+        """Prepares this server's tables; reads rows of sparse ones from a folder that save_persistables wrote, of var_names or of all
+        that are there. A job without servers: a warning."""
+        if self._without_servers("init_server"):
+            return
+        from .ps.server import Server
+        if not self.is_server():
+            raise RuntimeError("fleet.init_server: this process is a worker; call it where fleet.is_server()")
+        self._server = Server(self._ps, self._role_maker)
+        if dirname is not None:
+            self._server.load(dirname, var_names)
 
     def run_server(self):
-        """Serves the tables. A job without servers: a warning."""
-        self._without_servers("run_server")
+        """Serves the tables until the job ends; does not return before. A job without servers: a warning."""
+        if self._without_servers("run_server"):
+            return
+        if self._server is None:
+            raise RuntimeError("fleet.run_server: call fleet.init_server() first")
+        self._server.run()
 
     def init_worker(self, scopes=None):
-        """Connects this worker to the servers. A job without servers: a warning."""
-        self._without_servers("init_worker")
+        """Connects this worker to the servers: worker 0's values go there, and all workers take them. A job without servers: a
+        warning."""
+        if self._without_servers("init_worker"):
+            return
+        from .ps.worker import Worker
+        if not self.is_worker():
+            raise RuntimeError("fleet.init_worker: this process is a server; call it where fleet.is_worker()")
+        if self._ps is None:
+            raise RuntimeError("fleet.init_worker: call fleet.minimize first, which says what the servers keep")
+        self._worker = Worker(self._ps, self._role_maker)
+        self._worker.start(scopes[0] if isinstance(scopes, (list, tuple)) and scopes else None)
 
     def stop_worker(self):
-        """Ends this worker's connections to the servers. A job without servers: a warning."""
-        self._without_servers("stop_worker")
+        """Ends this worker's connections to the servers, which go on. A job without servers: a warning."""
+        if not self._without_servers("stop_worker") and self._worker is not None:
+            self._worker.stop()
+            self._worker = None
 
     def shrink(self, threshold=None):
-        """Drops rows of tables that nobody has read for `threshold` calls of shrink. A job without servers: a warning."""
-        self._without_servers("shrink")
+        """A day ends for the tables: rows that nobody has read for `threshold` calls of shrink go. Worker 0's call counts. A job
+        without servers: a warning."""
+        if self._without_servers("shrink"):
+            return
+        if not isinstance(threshold, int) or threshold < 1:
+            raise ValueError(f"fleet.shrink: threshold must be a number of days, at least 1, got {threshold!r}")
+        if self.is_first_worker():
+            self._joined("shrink").shrink(threshold)
+
+    def load_model(self, path, mode=0):
+        """Reads what save_persistables wrote: worker 0 the dense parameters, the servers their rows. All workers call it."""
+        worker = self._joined("load_model")
+        if self.is_first_worker():
+            worker.load(path)
+        worker.barrier()
+        worker.pull_dense()
+
+    def _has_servers(self):
+        return not self._is_collective and bool(self._maker()._get_pserver_endpoints())
+
+    def _joined(self, who):
+        if self._worker is None:
+            raise RuntimeError(f"fleet.{who}: this process is not connected to servers; call fleet.init_worker() first")
+        return self._worker
 
     def _without_servers(self, name):
         if self._role_maker is None:
             raise ValueError(f"fleet.{name}: this process has no role yet; call fleet.init first")
-        self._refuse_servers(f"fleet.{name}")
+        if self._has_servers():
+            return False
         warnings.warn(f"fleet.{name}: the job has no servers, so there is nothing to do", stacklevel=3)
-
-    def _refuse_servers(self, who):
-        """Raises if this is a job with servers: there is no parameter server."""
-        servers = self._maker()._get_pserver_endpoints()
-        if servers:
-            raise NotImplementedError(
-                f"{who}: the job has {len(servers)} servers ({','.join(servers)}), and Proa has no parameter server; start the "
-                "script with proa.distributed.launch --nproc_per_node and call fleet.init(is_collective=True)")
+        return True
 
     # ---- saving ----
 
     def save_persistables(self, executor, dirname, main_program=None, mode=0):
-        """Saves a program's persistables, on the first worker."""
+        """Saves a program's persistables, on the first worker. Sparse tables on servers: mode 0 all rows, 1 all rows, as a base; 2 those
+        that were updated since the last base or delta."""
         from ...fluid import io
-        if self.is_first_worker():
+        if mode not in (0, 1, 2):
+            raise ValueError(f"fleet.save_persistables: mode must be 0 (all), 1 (base) or 2 (delta), got {mode!r}")
+        if not self.is_first_worker():
+            return
+        if self._ps is not None:
+            self._joined("save_persistables").save(dirname, mode)
+        else:
             io.save_persistables(executor, dirname, main_program)
 
     def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
                              export_for_deployment=True, mode=0):
         """Saves an inference model in a folder, on the first worker."""
         from ...fluid import io
-        if self.is_first_worker():
+        if not self.is_first_worker():
+            return
+        if self._ps is not None:
+            from .ps.inference import save
+            save(self._joined("save_inference_model"), dirname, feeded_var_names, target_vars, executor, main_program, mode)
+        else:
             io.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program)
 
     def save(self, dirname, feed=(), fetch=(), **configs):

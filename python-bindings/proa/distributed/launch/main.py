@@ -1,5 +1,5 @@
 """The launcher: starts one process per rank of this node, with a log each; on one node serves the store at which they meet; ends
-all when one fails, and starts all again up to --max_restart times."""
+all when one fails, and starts all again up to --max_restart times. Jobs with parameter servers: servers.py."""
 import argparse
 import os
 import secrets
@@ -19,6 +19,8 @@ _GRACE = 10  # seconds from SIGTERM to SIGKILL
 
 _SERVER_OPTIONS = ("--servers", "--workers", "--heter_workers", "--server_num", "--worker_num", "--heter_worker_num", "--http_port",
                    "--trainers", "--trainer_num")
+_SERVER_HELP = {"--servers": "a job with parameter servers: their host:port,…; those of this node are started",
+                "--workers": "the workers' host:port,…", "--server_num": "number of servers, on this node", "--worker_num": "number of workers"}
 
 
 def _parser():
@@ -33,13 +35,13 @@ def _parser():
     add("--rank", "--node_rank", type=int, default=-1, help="number of this node")
     add("--host", default="", help="address of this node")
     add("--job_id", default="default", help="name of the job")
-    add("--run_mode", default="collective", choices=["collective"], help="collective")
+    add("--run_mode", default="collective", choices=["collective", "ps"], help="collective, or ps: with parameter servers")
     add("--max_restart", "--max_restarts", type=int, default=0, help="times that failed ranks are started again")
     add("--start_port", type=int, default=int(os.getenv("FLAGS_START_PORT", "6070")),
         help="with several nodes: port of the first rank of each")
     add("--log_level", default="INFO")
     for option in _SERVER_OPTIONS:
-        add(option, help=argparse.SUPPRESS)
+        add(option, help=_SERVER_HELP.get(option, argparse.SUPPRESS))
     add("script")
     add("script_args", nargs=argparse.REMAINDER)
     return p
@@ -199,8 +201,8 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     given = [o for o in _SERVER_OPTIONS if getattr(options, o[2:]) is not None]
     if given:
-        raise SystemExit(f"launch: {given[0]} starts a job with parameter servers, which Proa does not have; --nproc_per_node starts "
-                         "ranks that train together")
+        from .servers import main as with_servers
+        return with_servers(options)
     nodes, node, token = _places(options)
     stopped = []
 

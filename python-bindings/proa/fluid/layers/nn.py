@@ -55,6 +55,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     """Rows of a new table at indices whose last dim is one."""
     helper = LayerHelper("embedding", param_attr=param_attr)
     table = helper.create_parameter(helper.param_attr, size, dtype)
+    static_nn.common.mark_table(table, is_sparse, is_distributed)
     padding = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
     return one_op("lookup_table", {"W": table, "Ids": input}, {"is_sparse": is_sparse, "is_distributed": is_distributed,
                                                                "padding_idx": padding}, "Out", dtype=dtype)

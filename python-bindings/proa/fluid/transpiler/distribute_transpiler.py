@@ -33,8 +33,9 @@ class DistributeTranspiler:
         joined by commas. NotImplementedError for parameter servers and for local SGD."""
         mode, kind = self.config.mode, self.config.collective_mode
         if mode not in ("collective", "nccl2"):
-            raise NotImplementedError(f"(Unimplemented) DistributeTranspiler.transpile: mode is {mode!r}; there are no parameter "
-                                      "servers: set config.mode to 'collective', and give trainers the endpoints of all ranks")
+            raise NotImplementedError(f"(Unimplemented) DistributeTranspiler.transpile: mode is {mode!r}; parameter servers "
+                                      "are fleet's (fleet.init, fleet.distributed_optimizer); here set config.mode to 'collective', and give "
+                                      "trainers the endpoints of all ranks")
         if kind not in (None, "grad_allreduce"):
             raise NotImplementedError(f"(Unimplemented) DistributeTranspiler.transpile: collective_mode is {kind!r}; expected "
                                       "'grad_allreduce'")

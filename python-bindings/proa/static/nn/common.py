@@ -64,9 +64,18 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
     return _activated(total, activation, "fc")
 
 
+def mark_table(weight, is_sparse, is_distributed, entry=None, is_test=False):
+    """Says that a job with parameter servers keeps this parameter there; is_distributed: its rows come into being when they are
+    read, as entry says."""
+    if is_sparse or is_distributed:
+        weight.table_kind = {"grows": bool(is_distributed), "entry": entry, "is_test": bool(is_test)}
+
+
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
-    """Rows of a table of `size` [rows, width] at the indices in input."""
+    """Rows of a table of `size` [rows, width] at the indices in input. is_sparse: in a job with parameter servers they keep the
+    table, which starts as this process's startup program says; is_distributed: its rows come into being when they are read."""
     weight = make_parameter(_owner("embedding", None), param_attr, size, dtype)
+    mark_table(weight, is_sparse, is_distributed)
     return F.embedding(_need_variable(input, "embedding"), weight, padding_idx)
 
 

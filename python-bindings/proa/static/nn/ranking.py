@@ -7,6 +7,7 @@ from ...framework.param_attr import ParamAttr
 from ...framework.parameter import make_parameter
 from ...nn import functional as F
 from ...nn.initializer import Constant
+from .common import mark_table
 
 __all__ = ["data_norm", "sparse_embedding"]
 
@@ -41,14 +42,17 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW
 
 def sparse_embedding(input, size, padding_idx=None, is_test=False, entry=None, table_class="MemorySparseTable",
                      param_attr=None, dtype="float32", slot=None):
-    """Rows of a table at the indices in input, [..., 1]. In Paddle the table lies on parameter servers and grows; there are none
-    here: it is a parameter of this process of `size` [rows, width], and rows are there from the start, so that entry and
-    table_class change nothing."""
+    """Rows of a table at the indices in input, [..., 1]. In a job with parameter servers (docs/distributed.md) they keep the table,
+    and a row comes into being when it is first read for training and `entry` (CountFilterEntry, ProbabilityEntry) says so; until
+    then it reads as zeros. is_test: reads count for nothing. Without servers it is a parameter of `size` [rows, width]."""
     if not isinstance(input, _core.Tensor) or input.dtype != _core.int64:
         raise TypeError(f"sparse_embedding: input must be an int64 Variable, got {getattr(input, 'dtype', type(input).__name__)}")
     if table_class not in ("CommonSparseTable", "SSDSparseTable", "MemorySparseTable"):
         raise ValueError("table_class must be in [CommonSparseTable, SSDSparseTable, MemorySparseTable]")
     if not input.ndim or differ(input.shape[-1], 1):
         raise ValueError(f"sparse_embedding: the last dim of input must be 1, got shape {input.shape}")
+    if entry is not None and not hasattr(entry, "_to_attr"):
+        raise ValueError(f"sparse_embedding: entry must be a CountFilterEntry or a ProbabilityEntry, got {type(entry).__name__}")
     weight = make_parameter(unique_name.generate("sparse_embedding"), param_attr, size, dtype)
+    mark_table(weight, True, True, entry, is_test)
     return F.embedding(_core.squeeze(input, [-1]), weight, padding_idx)

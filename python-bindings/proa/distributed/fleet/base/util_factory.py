@@ -3,7 +3,7 @@ import numpy as np
 
 from .... import _core
 from ... import communication as _c
-from ...group import get_rank, get_world_size, world
+from ...group import get_rank, get_world_size, join_workers, world
 
 
 class UtilBase:
@@ -18,10 +18,13 @@ class UtilBase:
     def _set_strategy(self, dist_strategy):
         self.dist_strategy = dist_strategy
 
-    @staticmethod
-    def _world_of(comm_world):
+    def _world_of(self, comm_world):
         if comm_world not in ("worker", "server", "all"):
             raise ValueError(f"fleet.util: comm_world must be worker, server or all, got {comm_world!r}")
+        if self.role_maker is not None and not self.role_maker._is_collective:
+            if comm_world != "worker" and self.role_maker._get_pserver_endpoints():
+                raise NotImplementedError(f"fleet.util: comm_world {comm_world!r}: servers take no part in collectives; take 'worker'")
+            join_workers(self.role_maker)
 
     def all_reduce(self, input, mode="sum", comm_world="worker"):
         """The array summed (or largest, smallest) over the processes."""

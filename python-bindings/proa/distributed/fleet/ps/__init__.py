@@ -1,0 +1,1 @@
+"""fleet with parameter servers: tables of a program, a worker's programs, and what workers and servers do."""
