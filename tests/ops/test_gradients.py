@@ -27,6 +27,9 @@ INTEGERS = dict.fromkeys(("quantize_int8", "conv2d_int8", "conv2d_transpose_int8
 STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_squared_norm": None,
               "clip_by_global_norm": None,  # None: gradient clipping, which Paddle does where nothing is recorded
               "loop_grad": "while_grad", "array_create": None,  # an empty list: Paddle makes it by no op
+              # a parameter server's: Paddle's forms name variables of scopes, where ours carry tables' numbers
+              "distributed_lookup_table": "distributed_lookup_table", "distributed_push_sparse": "distributed_push_sparse",
+              "ps_send": "send", "ps_send_barrier": "send_barrier", "ps_recv": None,
               **FUSED, **INTEGERS}
 
 

@@ -53,6 +53,52 @@ def test_one_worker_is_one_process(tmp_path, mode, kind, grows):
     assert logs["workerlog.0"].count("equal") == 1
 
 
+SEQUENCES = """
+def net(kind):
+    label, pooled = paddle.static.data("label", [None, 1], "float32"), []
+    attr = paddle.ParamAttr(name="emb", initializer=paddle.nn.initializer.Constant(0.1))
+    for name in ("s0", "s1"):
+        s = paddle.static.data(name, [None, 1], "int64", lod_level=1)
+        if kind == "sparse_embedding":
+            e = paddle.static.nn.sparse_embedding(s, [20, 4], padding_idx=0, param_attr=attr)
+        else:
+            e = paddle.fluid.layers.embedding(s, [20, 4], padding_idx=0, param_attr=attr, **{kind: True})
+        pooled.append(paddle.static.nn.sequence_pool(e, "sum"))
+    out = paddle.static.nn.fc(paddle.concat(pooled, axis=1), 1, weight_attr=paddle.nn.initializer.Constant(0.2))
+    return paddle.mean(paddle.square(out - label))
+
+rng, feeds = np.random.RandomState(4), []
+for _ in range(6):
+    feed = {"label": rng.rand(5, 1).astype("float32")}
+    for name in ("s0", "s1"):
+        lengths = rng.randint(1, 4, 5).tolist()
+        feed[name] = paddle.fluid.create_lod_tensor(rng.randint(0, 6, [sum(lengths), 1]), [lengths], paddle.CPUPlace())
+    feeds.append(feed)
+kind = os.environ["KIND"]
+if not fleet.PaddleCloudRoleMaker()._is_server():
+    plain, first = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(plain, first), paddle.static.scope_guard(paddle.static.Scope()), paddle.utils.unique_name.guard():
+        loss = net(kind)
+        paddle.optimizer.SGD(0.1).minimize(loss)
+        exe = paddle.static.Executor()
+        exe.run(first)
+        want = trained(exe, loss, feeds, plain)
+loss = net(kind)
+exe = serve_or_start(loss, paddle.optimizer.SGD(0.1))
+whole = paddle.static.CompiledProgram(paddle.static.default_main_program()).with_data_parallel(loss_name=loss.name)
+got = trained(exe, loss, feeds[:3], whole) + trained(exe, loss, feeds[3:])
+np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+fleet.stop_worker()
+print("equal")
+"""
+
+
+@pytest.mark.parametrize("kind", ["sparse_embedding", "is_sparse", "is_distributed"])
+def test_sequences_and_padding(tmp_path, kind):
+    """Ranking models' slots: sequences of ids, padding that reads as zeros; also through optimizing passes."""
+    assert "equal" in passes(tmp_path, 2, 1, SEQUENCES, environment={"KIND": kind})["workerlog.0"]
+
+
 SYNC = """
 n, rate, steps = 2, 0.5, 5
 s = paddle.static.data("s", [None, 1], "int64")
@@ -375,6 +421,34 @@ def test_the_launcher_tells_who_failed(tmp_path):
     sys.exit(5 if fleet.worker_index() == 1 else 0)
     """)
     assert code == 1 and "ABORT!!! worker 1 was aborted (exit code 5)" in out and "serverlog.0" in logs
+
+
+# ---- programs
+
+def test_lookups_of_fed_ids_are_one_message():
+    """All slots of a table: one pull and one push a step, though each slot's ids are squeezed first."""
+    import proa as paddle
+    from proa.distributed import fleet
+    job = fleet.Fleet()
+    job.init(fleet.UserDefinedRoleMaker(current_id=0, role=fleet.Role.WORKER, worker_num=1, server_endpoints=["127.0.0.1:1"]))
+    strategy = fleet.DistributedStrategy()
+    strategy.a_sync = True
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main, paddle.static.Program()):
+            slots = [paddle.static.data(f"s{i}", [None, 1], "int64") for i in range(3)]
+            attr = paddle.ParamAttr(name="emb")
+            rows = [paddle.static.nn.sparse_embedding(s, [1 << 40, 4], param_attr=attr) for s in (*slots, slots[0] + 1)]
+            loss = paddle.mean(paddle.static.nn.fc(paddle.concat(rows, 1), 1))
+            job.distributed_optimizer(paddle.optimizer.SGD(0.1), strategy).minimize(loss)
+        types = [op.type for op in main.global_block().ops]
+        assert [types.count(t) for t in ("distributed_lookup_table", "distributed_push_sparse", "ps_send", "ps_send_barrier", "ps_recv", "sgd")] == \
+            [2, 1, 1, 1, 1, 0]
+        pulls = [op for op in main.global_block().ops if op.type == "distributed_lookup_table"]
+        assert [len(op.input("ids")) for op in pulls] == [3, 1]
+    finally:
+        paddle.disable_static()
 
 
 # ---- what is refused
