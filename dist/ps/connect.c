@@ -49,8 +49,9 @@ static proa_status receive(proa_ps_client *c, const char *who, int server, doubl
     if (l->in.capacity < n + 4) {
         char *at = proa__realloc(l->in.at, n + 4);
         if (!at) {
-            lost(c, who, server, PROA__PS_IO_GONE, seconds);
-            return proa_error();
+            io = proa__ps_skip(l->fd, n - 1, until);
+            l->asked = false;
+            return io == PROA__PS_IO_OK ? proa_error() : lost(c, who, server, io, seconds);
         }
         l->in.at = at;
         l->in.capacity = n + 4;

@@ -21,7 +21,7 @@ enum {
 /* ---- one connection -------------------------------------------------------------------- */
 
 /* The rest of a request behind its length, at an address 6 behind one that is aligned to 16, so that ids and
- * values are aligned. NULL: the connection ends. */
+ * values are aligned. NULL: the connection ends, or, with an error, there was no memory for the request. */
 static char *receive(proa__ps_connection *c, proa__bytes *in, size_t *length)
 {
     char head[4];
@@ -32,51 +32,68 @@ static char *receive(proa__ps_connection *c, proa__bytes *in, size_t *length)
     if (in->capacity < n + 6 || in->capacity > IDLE_REPLY) {
         proa__free(in->at);
         *in = (proa__bytes){.at = proa__alloc(n + 6), .capacity = n + 6};
-        if (!in->at) return NULL;
+    }
+    if (!in->at) {
+        in->capacity = 0;
+        if (proa__ps_skip(c->fd, n, until) != PROA__PS_IO_OK) proa_clear_error();
+        return NULL;
     }
     *length = n;
     return proa__ps_receive(c->fd, in->at + 6, n, until) == PROA__PS_IO_OK ? in->at + 6 : NULL;
 }
 
-/* Replies with the values, or with the thread's error. */
-static bool reply(proa__ps_connection *c, proa_status status, proa__bytes *out)
+/* Replies with the thread's error, which takes no memory. */
+static bool reply_error(proa__ps_connection *c, proa_status status)
 {
-    const char *text = proa_error_message();
-    if (status != PROA_OK) {
-        out->count = PROA__PS_REPLY_HEAD;
-        if (!proa__bytes_add(out, text, strlen(text))) return false;
-    }
-    proa__put_u32(out->at, (uint32_t)(out->count - 4));
-    out->at[4] = (char)status;
+    char reply[PROA__PS_REPLY_HEAD + 1024];
+    size_t n = strlen(proa_error_message());
+    if (n > sizeof reply - PROA__PS_REPLY_HEAD) n = sizeof reply - PROA__PS_REPLY_HEAD;
+    memcpy(reply + PROA__PS_REPLY_HEAD, proa_error_message(), n);
+    proa__put_u32(reply, (uint32_t)(n + 1));
+    reply[4] = (char)status;
     proa_clear_error();
+    return proa__ps_send(c->fd, reply, n + PROA__PS_REPLY_HEAD, 0) == PROA__PS_IO_OK;
+}
+
+static bool reply(proa__ps_connection *c, proa__bytes *out)
+{
+    proa__put_u32(out->at, (uint32_t)(out->count - 4));
+    out->at[4] = PROA_OK;
     return proa__ps_send(c->fd, out->at, out->count, 0) == PROA__PS_IO_OK;
 }
 
-static bool serve_one(proa__ps_connection *c, proa__bytes *in, proa__bytes *out)
+/* Handles a request, m, into `out`. */
+static proa_status handle(proa__ps_connection *c, const char *m, size_t length, proa__bytes *out)
 {
     static const char head[PROA__PS_REPLY_HEAD];
-    size_t length = 0;
-    const char *m = receive(c, in, &length);
-    if (!m) return false;
     proa__ps_request request = (proa__ps_request)(uint8_t)m[0];
     float number;
     memcpy(&number, m + 6, sizeof number);
     proa__ps_reader r = {.at = m + PROA__PS_HEAD - 4, .left = length - (PROA__PS_HEAD - 4)};
-    if (!c->known && request != PROA__PS_HELLO) return false;
     if (out->capacity > IDLE_REPLY) {
         proa__free(out->at);
         *out = (proa__bytes){0};
     }
     out->count = 0;
-    if (!proa__bytes_add(out, head, sizeof head)) return false;
-    proa_status status =
-        proa__ps_handle(c, request, (uint8_t)m[1], proa__get_u32(m + 2), (double)number, &r, out);
-    if (status == PROA_OK && r.bad)
-        status = proa_fail(PROA_ERR_CORRUPT, "parameter server: request %d is shorter than it says", request);
-    if (status == PROA_OK && out->count > PROA__PS_MESSAGE_MAX)
-        status = proa_fail(PROA_ERR_OVERFLOW, "parameter server: a reply of more than %d bytes",
-                           PROA__PS_MESSAGE_MAX);
-    return reply(c, status, out) && c->known && !c->bye;
+    if (!proa__bytes_add(out, head, sizeof head)) return proa_error();
+    PROA_TRY(proa__ps_handle(c, request, (uint8_t)m[1], proa__get_u32(m + 2), (double)number, &r, out));
+    if (r.bad)
+        return proa_fail(PROA_ERR_CORRUPT, "parameter server: request %d is shorter than it says", request);
+    if (out->count > PROA__PS_MESSAGE_MAX)
+        return proa_fail(PROA_ERR_OVERFLOW, "parameter server: a reply of more than %d bytes",
+                         PROA__PS_MESSAGE_MAX);
+    return PROA_OK;
+}
+
+static bool serve_one(proa__ps_connection *c, proa__bytes *in, proa__bytes *out)
+{
+    size_t length = 0;
+    const char *m = receive(c, in, &length);
+    if (!m && proa_error() == PROA_OK) return false;
+    if (m && !c->known && m[0] != PROA__PS_HELLO) return false;
+    proa_status status = m ? handle(c, m, length, out) : proa_error();
+    bool sent = status == PROA_OK ? reply(c, out) : reply_error(c, status);
+    return sent && c->known && !c->bye;
 }
 
 static void *serve(void *context)
@@ -231,6 +248,7 @@ void proa_ps_server_free(proa_ps_server *s)
     s->closing = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    if (s->listening >= 0) shutdown(s->listening, SHUT_RDWR); /* wakes the thread that polls it */
     if (s->started) pthread_join(s->thread, NULL);
     reap(s, true);
     if (s->listening >= 0) close(s->listening);

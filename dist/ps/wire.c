@@ -120,6 +120,18 @@ proa__ps_io proa__ps_receive(int fd, void *data, size_t n, double until)
     return PROA__PS_IO_OK;
 }
 
+proa__ps_io proa__ps_skip(int fd, size_t n, double until)
+{
+    char some[4096];
+    proa__ps_io io = PROA__PS_IO_OK;
+    for (size_t left = n; left > 0 && io == PROA__PS_IO_OK;) {
+        size_t part = left < sizeof some ? left : sizeof some;
+        io = proa__ps_receive(fd, some, part, until);
+        left -= part;
+    }
+    return io;
+}
+
 void proa__ps_keep_alive(int fd)
 {
     int one = 1, idle = 30, interval = 10, tries = 3;

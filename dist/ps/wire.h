@@ -61,6 +61,8 @@ typedef enum proa__ps_io { PROA__PS_IO_OK, PROA__PS_IO_GONE, PROA__PS_IO_LATE } 
 /* Both move exactly n bytes until `until` (monotonic seconds; 0: without an end). */
 proa__ps_io proa__ps_send(int fd, const void *data, size_t n, double until);
 proa__ps_io proa__ps_receive(int fd, void *data, size_t n, double until);
+/* Receives n bytes and forgets them: a message for which there is no memory. */
+proa__ps_io proa__ps_skip(int fd, size_t n, double until);
 /* The kernel finds out about a host that vanished, within about a minute. */
 void proa__ps_keep_alive(int fd);
 /* The token of the environment: the job's name and the launcher's secret. */

@@ -480,6 +480,60 @@ START_TEST(changes_of_others_come_once)
 }
 END_TEST
 
+/* ---- no memory ------------------------------------------------------------------------- */
+
+/* One allocation of servers and worker fails: a call is made, or its error says so, and the next calls go on.
+ * Returns how many calls failed. */
+static int64_t train_with(int64_t at, int64_t *allocations)
+{
+    int64_t failed = 0;
+    job j = start(2, 1);
+    proa_ps_client *c = join(&j, 0, 1, PROA_PS_SYNC);
+    proa_memory_fail_after(at);
+    for (int step = 0; step < 3; step++) {
+        int64_t ids[] = {1, 2, 3, 4, 1}, rows;
+        float out[5], grads[5] = {1, 1, 1, 1, 1}, dense[2];
+        for (int call = 0; call < 8; call++) {
+            proa_status status = call == 0
+                                     ? proa_ps_table(c, 0, .name = "emb", .width = 1, .rule = PROA_PS_ADAM)
+                                 : call == 1 ? proa_ps_table(c, 1, .name = "dense", .dense = true, .width = 2)
+                                 : call == 2 ? proa_ps_pull(c, 0, ids, 5, false, out)
+                                 : call == 3 ? proa_ps_push(c, 0, ids, grads, 5, 0.1)
+                                 : call == 4 ? proa_ps_push_dense(c, 1, grads, 0.1)
+                                 : call == 5 ? proa_ps_step(c)
+                                 : call == 6 ? proa_ps_pull_dense(c, 1, dense)
+                                             : proa_ps_rows(c, 0, &rows);
+            bool follows = status == PROA_ERR_NOT_FOUND; /* a table that there was no memory for */
+            ck_assert_msg(status == PROA_OK || status == PROA_ERR_OUT_OF_MEMORY || follows, "call %d: %s",
+                          call, proa_error_message());
+            failed += status != PROA_OK;
+            proa_clear_error();
+        }
+    }
+    *allocations = proa_memory_fail_after(-1);
+    int64_t id = 1;
+    float out;
+    fine(proa_ps_table(c, 0, .name = "emb", .width = 1, .rule = PROA_PS_ADAM));
+    fine(proa_ps_pull(c, 0, &id, 1, false, &out));
+    proa_ps_close(c);
+    end(&j);
+    return failed;
+}
+
+START_TEST(memory_runs_out)
+{
+    int64_t count = 0, ignored = 0, failed = 0;
+    ck_assert_int_eq(train_with(-1, &ignored), 0);
+    ck_assert_int_eq(train_with(-1, &count), 0);
+    int64_t live = proa_memory_get_stats().live_bytes;
+    for (int64_t at = 0; at < count; at++) {
+        failed += train_with(at, &ignored) > 0;
+        ck_assert_int_eq(proa_memory_get_stats().live_bytes, live);
+    }
+    ck_assert_msg(failed > count / 2, "%d of %d", (int)failed, (int)count);
+}
+END_TEST
+
 START_TEST(a_client_stops_the_servers)
 {
     job j = start(2, 1);
@@ -496,4 +550,4 @@ SUITE("parameter server", rows_are_divided_and_updated, rules_follow_their_formu
       rows_enter_by_count_and_chance, dense_tables_are_cut, a_step_averages_the_workers,
       barriers_notice_who_is_gone, nobody_waits_for_ever, strangers_and_bad_messages_are_refused,
       rows_move_to_another_number_of_servers, deltas_and_days, malformed_rows_are_refused_by_line,
-      changes_of_others_come_once, a_client_stops_the_servers)
+      changes_of_others_come_once, memory_runs_out, a_client_stops_the_servers)
