@@ -423,6 +423,31 @@ def test_the_launcher_tells_who_failed(tmp_path):
     assert code == 1 and "ABORT!!! worker 1 was aborted (exit code 5)" in out and "serverlog.0" in logs
 
 
+def test_endpoints_that_are_given(tmp_path):
+    """--servers and --workers: those of this host are started; a bad one is refused."""
+    from _servers import PREFIX
+    from proa.distributed.launch.main import main
+    from proa.distributed.spawn import free_ports
+    ports = free_ports(3)
+    script = tmp_path / "script.py"
+    script.write_text(PREFIX + """
+loss, out = model()
+exe = serve_or_start(loss, paddle.optimizer.SGD(0.1))
+trained(exe, loss, batches(2, 0))
+print("endpoints", fleet.server_endpoints(), fleet.worker_endpoints(), fleet.worker_num(), fleet.is_first_worker())
+fleet.stop_worker()
+""")
+    servers, worker = [f"127.0.0.1:{p}" for p in ports[:2]], f"127.0.0.1:{ports[2]}"
+    options = ["--log_dir", str(tmp_path / "log"), str(script), str(tmp_path)]
+    assert main(["--servers", ",".join(servers), "--workers", worker, *options]) == 0
+    assert f"endpoints {servers} ['{worker}'] 1 True" in (tmp_path / "log/workerlog.0").read_text()
+    assert (tmp_path / "log/serverlog.1").exists()
+    with pytest.raises(SystemExit, match="--servers has 'nowhere'; expected host:port"):
+        main(["--servers", "nowhere", "--workers", worker, *options])
+    with pytest.raises(SystemExit, match="heterogeneous workers"):
+        main(["--server_num", "1", "--worker_num", "1", "--heter_worker_num", "1", *options])
+
+
 # ---- programs
 
 def test_lookups_of_fed_ids_are_one_message():

@@ -200,7 +200,7 @@ def main(arguments=None):
     """Runs a job; returns its exit code."""
     options = _parser().parse_args(arguments)
     given = [o for o in _SERVER_OPTIONS if getattr(options, o[2:]) is not None]
-    if given:
+    if given or options.run_mode == "ps":
         from .servers import main as with_servers
         return with_servers(options)
     nodes, node, token = _places(options)

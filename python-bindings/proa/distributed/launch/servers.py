@@ -19,8 +19,8 @@ def _listed(text):
     return [e.strip() for e in (text or "").split(",") if e.strip()]
 
 
-def _endpoints(given, number, other, what):
-    """A role's endpoints: those given, or free ports of this node."""
+def _endpoints(given, number, other, what, alone):
+    """A role's endpoints: those given, or free ports of this node; alone: one without being asked."""
     if given:
         found = _listed(given)
         for endpoint in found:
@@ -28,7 +28,7 @@ def _endpoints(given, number, other, what):
             if not (host and colon and port.isdigit()):
                 raise SystemExit(f"launch: --{what} has {endpoint!r}; expected host:port, with commas between")
         return found
-    if number is None and not other:
+    if number is None and not other and not alone:
         raise SystemExit(f"launch: a job with servers and workers needs --{what} or its number too")
     return [f"127.0.0.1:{port}" for port in free_ports(int(number or 1))]
 
@@ -138,8 +138,9 @@ def main(options):
     if options.heter_workers or options.heter_worker_num:
         raise SystemExit("launch: heterogeneous workers (--heter_workers) are missing; start servers and workers only")
     given, number = options.workers or options.trainers, options.worker_num or options.trainer_num
-    servers = _endpoints(options.servers, options.server_num, given or number, "servers")
-    workers = _endpoints(given, number, options.servers or options.server_num, "workers")
+    alone = options.run_mode == "ps"
+    servers = _endpoints(options.servers, options.server_num, given or number, "servers", alone)
+    workers = _endpoints(given, number, options.servers or options.server_num, "workers", alone)
     stopped, at = [], 0
     before = {n: signal.signal(n, lambda number, frame: stopped.append(number)) for n in (signal.SIGTERM, signal.SIGINT)}
     job = _Job(options, servers, workers)
