@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
@@ -117,12 +118,20 @@ static proa_status hello(proa__ps_connection *c, proa__ps_reader *r)
     return proa__ps_arrive(c, worker);
 }
 
+/* Under the server's lock: whether a worker is connected by another connection that has not closed. */
+static bool is_connected(const proa__ps_worker *w)
+{
+    const proa__ps_connection *c = w->owner;
+    char next;
+    return w->life == PROA__PS_HERE && recv(c->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
 proa_status proa__ps_arrive(proa__ps_connection *c, int worker)
 {
     proa_ps_server *s = c->server;
     proa_status status = PROA_OK;
     pthread_mutex_lock(&s->lock);
-    if (worker >= 0 && s->who[worker].life == PROA__PS_HERE)
+    if (worker >= 0 && is_connected(&s->who[worker]))
         status =
             proa_fail(PROA_ERR_INVALID_ARGUMENT,
                       "parameter server: worker %d is connected to server %d already; give every worker a "

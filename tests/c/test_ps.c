@@ -274,6 +274,22 @@ START_TEST(barriers_notice_who_is_gone)
 }
 END_TEST
 
+/* A server that is there and does not answer, as one that is stopped or still reads its files. */
+START_TEST(a_silent_server_is_named)
+{
+    proa_ps_server *s = proa_ps_serve(.token = "t", .paused = true);
+    char at[64];
+    snprintf(at, sizeof at, "127.0.0.1:%d", proa_ps_server_port(s));
+    fails(proa_ps_connect(.servers = at, .token = "t", .timeout = 0.3) ? PROA_OK : proa_error(),
+          PROA_ERR_TIMEOUT, "server 0 (127.0.0.1:");
+    proa_ps_server_open(s);
+    proa_ps_client *c = proa_ps_connect(.servers = at, .token = "t", .timeout = 5);
+    ck_assert_msg(c != NULL, "%s", proa_error_message());
+    proa_ps_close(c);
+    proa_ps_server_free(s);
+}
+END_TEST
+
 START_TEST(nobody_waits_for_ever)
 {
     job j = start(2, 2);
@@ -329,6 +345,43 @@ START_TEST(strangers_and_bad_messages_are_refused)
             proa_clear_error();
         }
     proa_ps_close(c);
+    end(&j);
+}
+END_TEST
+
+/* Random requests of random bytes: each has a reply or ends its connection, and the server goes on. */
+START_TEST(noise_is_survived)
+{
+    job j = start(1, 1);
+    uint64_t state = 12345;
+    for (int round = 0; round < 300; round++) {
+        proa_ps_client *c = join(&j, -1, 1, PROA_PS_ASYNC);
+        fine(proa_ps_table(c, 0, .name = "emb", .width = W));
+        fine(proa_ps_table(c, 1, .name = "dense", .dense = true, .width = 5));
+        for (int i = 0; i < 10; i++) {
+            proa__bytes *out = &c->links[0].out;
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            int request = (int)(state >> 40) % (PROA__PS_REQUESTS + 2);
+            if (request == PROA__PS_STOP || request == PROA__PS_SAVE || request == PROA__PS_LOAD) continue;
+            ck_assert(proa__ps_begin(out, (proa__ps_request)request, (int)(state >> 50) % 3,
+                                     (int)(state >> 33) % 3, (double)(state % 7)));
+            for (uint64_t n = state >> 60; n > 0; n--) {
+                state = state * 6364136223846793005u + 1442695040888963407u;
+                ck_assert(proa__ps_add_u64(out, n % 3 ? state : state % 4));
+            }
+            (void)proa__ps_exchange(c, "noise", 5);
+            proa__ps_clear(c);
+            ck_assert_msg(proa_error() != PROA_ERR_TIMEOUT, "%s", proa_error_message());
+            proa_clear_error();
+        }
+        proa_ps_close(c);
+    }
+    int fd = proa__tcp_connect("127.0.0.1", proa_ps_server_port(j.servers[0]), proa__monotonic() + 5);
+    ck_assert_int_ge(fd, 0);
+    char huge[8] = {-1, -1, -1, 0x7f, 0, 0, 0, 0}; /* a stranger's length */
+    ck_assert(proa__ps_send(fd, huge, sizeof huge, proa__monotonic() + 5) == PROA__PS_IO_OK);
+    ck_assert(proa__ps_receive(fd, huge, 1, proa__monotonic() + 5) == PROA__PS_IO_GONE);
+    close(fd);
     end(&j);
 }
 END_TEST
@@ -548,6 +601,7 @@ END_TEST
 
 SUITE("parameter server", rows_are_divided_and_updated, rules_follow_their_formulas, rows_start_as_drawn,
       rows_enter_by_count_and_chance, dense_tables_are_cut, a_step_averages_the_workers,
-      barriers_notice_who_is_gone, nobody_waits_for_ever, strangers_and_bad_messages_are_refused,
-      rows_move_to_another_number_of_servers, deltas_and_days, malformed_rows_are_refused_by_line,
-      changes_of_others_come_once, memory_runs_out, a_client_stops_the_servers)
+      barriers_notice_who_is_gone, a_silent_server_is_named, nobody_waits_for_ever, noise_is_survived,
+      strangers_and_bad_messages_are_refused, rows_move_to_another_number_of_servers, deltas_and_days,
+      malformed_rows_are_refused_by_line, changes_of_others_come_once, memory_runs_out,
+      a_client_stops_the_servers)

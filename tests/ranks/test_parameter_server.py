@@ -350,6 +350,8 @@ open(os.path.join(folder, f"begun.{fleet.worker_index()}"), "w").close()
 try:
     for feed in batches(100000, 0):
         exe.run(paddle.static.default_main_program(), feed, [])
+        if fleet.worker_index() == 1 and os.path.exists(os.path.join(folder, "raise")):
+            raise KeyError("the script's own")
 except (RuntimeError, TimeoutError) as e:
     print("caught", type(e).__name__, e, flush=True)
     os._exit(3)
@@ -398,11 +400,15 @@ def test_a_server_that_is_killed(tmp_path, sync):
     assert process.returncode == 1
 
 
-def test_a_worker_that_is_killed(tmp_path):
+@pytest.mark.parametrize("raises", [0, 1])
+def test_a_worker_that_ends_badly(tmp_path, raises):
     process = start(tmp_path, 2, 2, STEPS, environment={"SYNC": "1"})
     _await(tmp_path, ["begun.0", "begun.1"])
     os.kill(process.pid, signal.SIGSTOP)
-    os.kill(_pid_of(process, b"PADDLE_TRAINER_ID=1"), signal.SIGKILL)
+    if raises:
+        (tmp_path / "raise").touch()
+    else:
+        os.kill(_pid_of(process, b"PADDLE_TRAINER_ID=1"), signal.SIGKILL)
     try:
         text = _log(tmp_path, "workerlog.0", "caught")
         assert "caught RuntimeError (Unavailable)" in text and "worker 1 has died" in text, text

@@ -2,6 +2,7 @@
 import atexit
 import functools
 import os
+import sys
 
 from .... import _core
 from ....framework import mode as _mode
@@ -35,14 +36,19 @@ class Worker:
         self._number, self._workers = role_maker._worker_index(), role_maker._worker_num()
         self._client = _core.ps_connect(",".join(role_maker._get_pserver_endpoints()), self._number, self._workers,
                                         job is not None and job.mode == "sync", 0.0)
-        atexit.register(self.stop)
+        atexit.register(self._leave)
         for table in job.tables if job else ():
             _core.ps_table(self._client, table.number, table.options)
+
+    def _leave(self):
+        """At the process's end: not a farewell if an exception is its cause, for the others must not go on without this worker."""
+        if not hasattr(sys, "last_value"):
+            self.stop()
 
     def stop(self):
         """Leaves the servers; they and the other workers go on."""
         if self._client is not None:
-            atexit.unregister(self.stop)
+            atexit.unregister(self._leave)
             client, self._client = self._client, None
             if self.job is not None:
                 self.job.main._after_run = None
