@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import oracle
 from _servers import passes, run, start
 
 ONE_WORKER = """
@@ -278,11 +279,20 @@ def test_inference(tmp_path):
     logs = passes(tmp_path, 2, 1, """
     loss, out = model(grows=False)
     infer = fleet.utils.DistributedInfer()
+    for_test = paddle.static.default_main_program().clone(for_test=True)
     exe = serve_or_start(loss, paddle.optimizer.SGD(0.1))
     trained(exe, loss, batches(5, 2))
     feed = batches(1, 9)[0]
     want = exe.run(infer.get_dist_infer_program(), feed, [out])[0]
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        try:
+            exe.run(for_test, feed, [out])
+        except RuntimeError as e:
+            assert "read by the program of fleet.utils.DistributedInfer" in str(e), e
+        else:
+            raise AssertionError("a program without values ran")
     where = os.path.join(folder, "model")
+    np.savez(os.path.join(folder, "want.npz"), want=want, **feed)
     fleet.save_inference_model(exe, where, ["s0", "s1"], [out])
     with paddle.static.scope_guard(paddle.static.Scope()):
         program, feeds, fetches = paddle.fluid.io.load_inference_model(where, exe)
@@ -294,6 +304,15 @@ def test_inference(tmp_path):
     print("predicted")
     """)
     assert "predicted" in logs["workerlog.0"]
+    if oracle.PYTHON.exists():  # the folder is one of real Paddle's
+        oracle.ask("-c", f"""
+import numpy as np, paddle
+paddle.enable_static()
+exe, given = paddle.static.Executor(), np.load({str(tmp_path / "want.npz")!r})
+program, feeds, fetches = paddle.static.io.load_inference_model({str(tmp_path / "model")!r}, exe, model_filename="__model__", params_filename=None)
+got = exe.run(program, {{name: given[name] for name in feeds}}, fetches)[0]
+np.testing.assert_allclose(got, given["want"], rtol=2e-5)
+""")
 
 
 def test_roles_from_the_script(tmp_path):

@@ -109,8 +109,11 @@ class _Plan:
             self.core.bind(name, value)
             self.bound[name] = value
         if missing:
+            known = self.program._parameters
+            tables = any(getattr(known.get(name), "table_kind", None) for name in missing)
             raise RuntimeError(f"Executor.run: the scope has no value of {', '.join(map(repr, sorted(missing)[:5]))}"
-                               f"{' and others' if len(missing) > 5 else ''}: run the startup program first")
+                               f"{' and others' if len(missing) > 5 else ''}: run the startup program first"
+                               f"{'; a table on servers is read by the program of fleet.utils.DistributedInfer' if tables else ''}")
         self.generation = self.scope._generation()
 
     def fits(self):

@@ -207,6 +207,8 @@ class Fleet:
             self._user_defined_strategy = strategy
         if mode.building():
             return self
+        if self._has_servers():
+            raise NotImplementedError("fleet.distributed_optimizer: parameter servers train static programs; call paddle.enable_static() first")
         from .local_sgd import LocalSGD
         from .meta_optimizers import HybridParallelOptimizer
         from .switches import check_optimizer, compressed

@@ -20,6 +20,9 @@ class Server:
 
     def load(self, dirname, var_names=None):
         """Reads rows of sparse tables: those of var_names, else all that the folder has."""
+        if not os.path.isdir(dirname):
+            raise FileNotFoundError(f"fleet.init_server: there is no folder {dirname!r} on this server's machine; expected one that "
+                                    "fleet.save_persistables wrote")
         sparse = {name: t for name, t in self._tables.items() if not t.dense}
         for name in var_names if var_names is not None else sparse:
             if name not in sparse:
