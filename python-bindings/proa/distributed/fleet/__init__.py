@@ -19,7 +19,7 @@ util = fleet.util
 
 
 def __getattr__(name):
-    if name in ("meta_parallel", "meta_optimizers", "layers"):
+    if name in ("dataset", "meta_parallel", "meta_optimizers", "layers"):
         import importlib
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'paddle.distributed.fleet' has no attribute {name!r}")
