@@ -473,6 +473,17 @@ fleet.stop_worker()
         main(["--server_num", "1", "--worker_num", "1", "--heter_worker_num", "1", *options])
 
 
+def test_the_documentations_program(tmp_path):
+    import pathlib
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/distributed.md").read_text()
+    code = page.partition("## Parameter servers")[2].partition("```python\n")[2].partition("```")[0]
+    body = "os.chdir(folder)\n" + code.replace("import paddle\n", "").replace("from paddle.distributed import fleet\n", "")
+    passes(tmp_path, 2, 2, body)
+    rows = [line.split("\t")[:2] for i in range(2) for line in
+            (tmp_path / f"saved/sparse_embedding_0.w_0_txt/sparse_embedding_0.w_0.block{i}.txt").read_text().splitlines()]
+    assert sorted(id for id, _ in rows) == ["3", "5"] and all(int(count) >= 100 for _, count in rows)
+
+
 # ---- programs
 
 def test_lookups_of_fed_ids_are_one_message():
@@ -495,6 +506,8 @@ def test_lookups_of_fed_ids_are_one_message():
         types = [op.type for op in main.global_block().ops]
         assert [types.count(t) for t in ("distributed_lookup_table", "distributed_push_sparse", "ps_send", "ps_send_barrier", "ps_recv", "sgd")] == \
             [2, 1, 1, 1, 1, 0]
+        with pytest.raises(NotImplementedError, match="servers keep the tables of one program"):
+            job.minimize(loss)
         pulls = [op for op in main.global_block().ops if op.type == "distributed_lookup_table"]
         assert [len(op.input("ids")) for op in pulls] == [3, 1]
     finally:

@@ -44,7 +44,7 @@ class Fleet:
             raise TypeError(f"fleet.init: strategy must be a DistributedStrategy, got {type(strategy).__name__}")
         if role_maker._role == Role.HETER_WORKER:
             raise NotImplementedError("fleet.init: heterogeneous workers (HETER_TRAINER) are missing; start servers and workers only")
-        self._role_maker = role_maker
+        self._role_maker, self._ps = role_maker, None
         self._user_defined_strategy = DistributedStrategy() if strategy is None else strategy
         self._util._set_role_maker(role_maker)
         if self._is_collective and not mode.building():
@@ -241,6 +241,9 @@ class Fleet:
             return self.user_defined_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         if self._has_servers():
             from .ps.programs import minimize
+            if self._ps is not None:
+                raise NotImplementedError("fleet.minimize: servers keep the tables of one program, and this process has called minimize before; "
+                                          "train the sum of the losses, or call fleet.init again")
             self._ps, operators, pairs = minimize(self.user_defined_optimizer, self._user_defined_strategy, loss, startup_program,
                                                   parameter_list, no_grad_set)
             self._programs_ready = True
