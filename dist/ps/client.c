@@ -166,7 +166,10 @@ static proa_status exchange_rows(proa_ps_client *c, const char *who, proa__ps_re
 {
     pthread_mutex_lock(&c->lock);
     bool made = deal_out(c, request, flag, table, number, ids, values, n, width);
-    proa_status status = made ? proa__ps_exchange(c, who, c->timeout) : proa_error();
+    bool posts = request == PROA__PS_PUSH && c->mode == PROA_PS_ASYNC;
+    proa_status status = !made   ? proa_error()
+                         : posts ? proa__ps_post(c, who, c->timeout)
+                                 : proa__ps_exchange(c, who, c->timeout);
     if (status == PROA_OK && out) status = collect(c, ids, n, width, out);
     return finish(c, status);
 }
@@ -306,7 +309,9 @@ static proa_status send_dense(proa_ps_client *c, const char *who, proa__ps_reque
         int64_t from = begin_of(c, width, s), to = begin_of(c, width, s + 1);
         made = proa__bytes_add(&c->links[s].out, values + from, (size_t)(to - from) * sizeof *values);
     }
-    return finish(c, made ? proa__ps_exchange(c, who, c->timeout) : proa_error());
+    bool posts = request == PROA__PS_PUSH_DENSE && c->mode == PROA_PS_ASYNC;
+    if (!made) return finish(c, proa_error());
+    return finish(c, posts ? proa__ps_post(c, who, c->timeout) : proa__ps_exchange(c, who, c->timeout));
 }
 
 proa_status proa_ps_push_dense(proa_ps_client *c, int table, const float *grads, double lr)
@@ -357,7 +362,9 @@ proa_status proa_ps_barrier(proa_ps_client *c)
 {
     PROA_TRY(proa_error());
     pthread_mutex_lock(&c->lock);
-    bool made = proa__ps_begin(&c->links[0].out, PROA__PS_BARRIER, 0, 0, c->timeout);
+    proa_status pushed =
+        proa__ps_settle(c, c->timeout); /* what is behind the barrier finds all pushes applied */
+    bool made = pushed == PROA_OK && proa__ps_begin(&c->links[0].out, PROA__PS_BARRIER, 0, 0, c->timeout);
     return finish(c, made ? proa__ps_exchange(c, "ps_barrier", c->timeout + GRACE) : proa_error());
 }
 

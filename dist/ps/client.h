@@ -14,6 +14,7 @@ typedef struct proa__ps_link {
     int port, fd; /* fd −1: the connection is gone */
     proa__bytes out, in;
     bool asked;  /* a request was sent whose reply was not read */
+    int owed;    /* replies to posted requests that come before that one */
     size_t sent; /* ids in `out` */
 } proa__ps_link;
 
@@ -30,6 +31,11 @@ struct proa_ps_client {
 /* Sends the requests of the links that have bytes in `out`, then reads each reply into `in`: the values from
  * PROA__PS_REPLY_HEAD on. who: the call, for errors; seconds: that it may take. */
 proa_status proa__ps_exchange(proa_ps_client *c, const char *who, double seconds);
+/* Sends the requests and does not wait: an error comes out of the next exchange with that server. Servers
+ * handle a client's requests in their order. */
+proa_status proa__ps_post(proa_ps_client *c, const char *who, double seconds);
+/* Reads the replies to posted requests. */
+proa_status proa__ps_settle(proa_ps_client *c, double seconds);
 /* Empties `out` of all links. */
 void proa__ps_clear(proa_ps_client *c);
 /* The width of a table that this client made, which must be dense or not; 0 with an error. */

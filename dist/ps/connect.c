@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { OWED_MAX = 64 /* replies that a server may owe: bounds what waits in its sockets */ };
+
 proa_ps_client *proa__ps_current;
 
 /* ---- requests and replies -------------------------------------------------------------- */
@@ -64,9 +66,33 @@ static proa_status receive(proa_ps_client *c, const char *who, int server, doubl
     return head[4] == PROA_OK ? PROA_OK : refused(l, who, server);
 }
 
-proa_status proa__ps_exchange(proa_ps_client *c, const char *who, double seconds)
+/* Reads the replies that a server owes; returns the first error. */
+static proa_status settle(proa_ps_client *c, int server, double until, double seconds)
+{
+    proa__ps_link *l = &c->links[server];
+    proa_status status = PROA_OK;
+    for (; l->owed > 0 && l->fd >= 0; l->owed--) {
+        proa_status one = receive(c, "a push before this call", server, until, seconds);
+        if (status == PROA_OK) status = one;
+    }
+    l->owed = 0;
+    return status;
+}
+
+proa_status proa__ps_settle(proa_ps_client *c, double seconds)
 {
     double until = proa__monotonic() + seconds;
+    proa_status status = PROA_OK;
+    for (int s = 0; s < c->servers; s++) {
+        proa_status one = settle(c, s, until, seconds);
+        if (status == PROA_OK) status = one;
+    }
+    return status;
+}
+
+/* Sends the requests of the links that have any. */
+static proa_status send_all(proa_ps_client *c, const char *who, double until, double seconds)
+{
     for (int s = 0; s < c->servers; s++)
         if (c->links[s].out.count && !proa__ps_seal(&c->links[s].out)) return proa_error();
     proa_status status = PROA_OK;
@@ -77,10 +103,32 @@ proa_status proa__ps_exchange(proa_ps_client *c, const char *who, double seconds
         if (io == PROA__PS_IO_OK) l->asked = true;
         else status = lost(c, who, s, io, seconds);
     }
+    return status;
+}
+
+proa_status proa__ps_post(proa_ps_client *c, const char *who, double seconds)
+{
+    double until = proa__monotonic() + seconds;
+    proa_status status = send_all(c, who, until, seconds);
+    for (int s = 0; s < c->servers; s++) {
+        proa__ps_link *l = &c->links[s];
+        l->owed += l->asked;
+        l->asked = false;
+        proa_status one = l->owed >= OWED_MAX ? settle(c, s, until, seconds) : PROA_OK;
+        if (status == PROA_OK) status = one;
+    }
+    return status;
+}
+
+proa_status proa__ps_exchange(proa_ps_client *c, const char *who, double seconds)
+{
+    double until = proa__monotonic() + seconds;
+    proa_status status = send_all(c, who, until, seconds);
     for (int s = 0; s < c->servers; s++) /* also after an error: replies must not be left unread */
         if (c->links[s].asked && c->links[s].fd >= 0) {
-            proa_status one = receive(c, who, s, until, seconds);
-            if (status == PROA_OK) status = one;
+            proa_status before = settle(c, s, until, seconds);
+            proa_status one = c->links[s].fd >= 0 ? receive(c, who, s, until, seconds) : before;
+            if (status == PROA_OK) status = before != PROA_OK ? before : one;
         }
     return status;
 }
@@ -193,6 +241,7 @@ void proa_ps_close(proa_ps_client *c)
 {
     if (!c) return;
     if (proa__ps_current == c) proa__ps_install(NULL);
+    if (c->links) (void)proa__ps_settle(c, c->timeout);
     for (int s = 0; c->links && s < c->servers; s++) {
         proa__ps_link *l = &c->links[s];
         char bye[PROA__PS_HEAD] = {PROA__PS_HEAD - 4, 0, 0, 0, PROA__PS_BYE}, reply[PROA__PS_REPLY_HEAD];

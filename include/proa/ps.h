@@ -83,7 +83,7 @@ PROA_API void proa_ps_server_free(proa_ps_server *s);
 /* ---- a worker's client ----------------------------------------------------------------- */
 
 typedef enum proa_ps_mode {
-    PROA_PS_ASYNC, /* a push is applied when it comes */
+    PROA_PS_ASYNC, /* a push is applied when it comes, and returns before; its error is a later call's */
     PROA_PS_SYNC   /* pushes wait for proa_ps_step, which applies their averages */
 } proa_ps_mode;
 
@@ -102,7 +102,8 @@ typedef struct proa_ps_client_opts {
  * does not answer TIMEOUT; the error names it. */
 PROA_API proa_ps_client *proa_ps_connect_opt(proa_ps_client_opts opts);
 #define proa_ps_connect(...) proa_ps_connect_opt(PROA_LITERAL(proa_ps_client_opts){._ = 0, __VA_ARGS__})
-/* Leaves: barriers wait for this worker no more. Accepts NULL. */
+/* Leaves, once pushes are applied: barriers wait for this worker no more. Accepts NULL. A push that failed
+ * leaves its error set. */
 PROA_API void proa_ps_close(proa_ps_client *c);
 /* Makes a table on all servers, as proa_ps_server_table does, which may have been before. */
 PROA_API proa_status proa_ps_table_opt(proa_ps_client *c, int table, proa_ps_table_opts opts);

@@ -140,7 +140,7 @@ static PyObject *ps_close(PyObject *module, PyObject *capsule)
     PyThreadState *state = PyEval_SaveThread();
     proa_ps_close(c);
     PyEval_RestoreThread(state);
-    Py_RETURN_NONE;
+    return py_none_or_raise(proa_error());
 }
 
 /* ps_table(client, table, options) */
