@@ -68,7 +68,9 @@ def mark_table(weight, is_sparse, is_distributed, entry=None, is_test=False):
     """Says that a job with parameter servers keeps this parameter there; is_distributed: its rows come into being when they are
     read, as entry says."""
     if is_sparse or is_distributed:
-        weight.table_kind = {"grows": bool(is_distributed), "entry": entry, "is_test": bool(is_test)}
+        before = getattr(weight, "table_kind", None) or {"grows": False, "entry": None, "is_test": True}  # of other look-ups in it
+        weight.table_kind = {"grows": before["grows"] or bool(is_distributed), "entry": entry or before["entry"],
+                             "is_test": before["is_test"] and bool(is_test)}
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
