@@ -33,6 +33,9 @@ proa_status cli_value(cli_args *a, const char **value);
 proa_status cli_int(cli_args *a, int64_t low, int64_t *value);
 proa_status cli_unknown(const cli_args *a);
 
+/* Takes an option of all commands that read models (--extension), and refuses others. */
+proa_status cli_model_option(cli_args *a);
+
 /* The bytes of a whole file, in the command's memory, with a zero byte behind them. */
 unsigned char *cli_read(const char *path, size_t *bytes);
 /* Writes a file atomically from pieces: to a temporary in the same folder, which is then renamed to path. */

@@ -351,7 +351,7 @@ int cli_diff(cli_args *a)
     for (cli_kind kind; status == PROA_OK && (kind = cli_next(a)) != CLI_END;) {
         if (kind == CLI_FILE && n < 2) files[n++] = a->value;
         else if (cli_is(a, "tolerance")) status = tolerance(a, &j.tolerance);
-        else status = cli_unknown(a);
+        else status = cli_model_option(a);
     }
     if (status == PROA_OK && n < 2)
         status = proa_fail(PROA_ERR_INVALID_ARGUMENT, "two files are compared: proa diff A B");

@@ -330,7 +330,7 @@ int cli_inspect(cli_args *a)
         else if (cli_is(a, "dot")) dot = true;
         else if (cli_is(a, "parameters")) v.parameters = true;
         else if (cli_is(a, "unknown")) status = cli_int(a, 1, &v.unknown);
-        else status = cli_unknown(a);
+        else status = cli_model_option(a);
     }
     if (status == PROA_OK && (!path || (json && dot)))
         status = proa_fail(PROA_ERR_INVALID_ARGUMENT,

@@ -3,6 +3,8 @@
  * public headers. */
 #include "cli.h"
 
+#include <proa/extension.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -41,8 +43,9 @@ static const char help[] =
     "      degrees that are not given, and says why\n"
     "  proa --version, proa --help\n"
     "\n"
-    "MODEL is a .pdmodel file, the prefix of one, or an old folder with __model__. --shape feeds random\n"
-    "numbers. Exit status: 0, 1 (diff found a difference), 2 (error).\n";
+    "MODEL is a .pdmodel file, the prefix of one, or an old folder with __model__; --extension LIBRARY.so\n"
+    "loads the custom ops that it has. --shape feeds random numbers. Exit status: 0, 1 (diff found a "
+    "difference), 2 (error).\n";
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
@@ -161,6 +164,14 @@ proa_status cli_unknown(const cli_args *a)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "unknown option %s: proa --help lists them", a->option);
     return proa_fail(PROA_ERR_INVALID_ARGUMENT, "'%s' is one file too many: proa --help shows the form",
                      a->value);
+}
+
+proa_status cli_model_option(cli_args *a)
+{
+    const char *path = NULL;
+    if (!cli_is(a, "extension")) return cli_unknown(a);
+    PROA_TRY(cli_value(a, &path));
+    return proa_load_extension(path) ? PROA_OK : proa_error();
 }
 
 /* ---- files and text -------------------------------------------------------------------- */

@@ -158,7 +158,7 @@ static proa_status of_job(cli_args *a, plan_request *q)
     else if (cli_is(a, "weak")) q->weak = true;
     else if (cli_is(a, "measure")) q->measure = true;
     else if (cli_is(a, "json")) q->json = true;
-    else return cli_unknown(a);
+    else return cli_model_option(a);
     return PROA_OK;
 }
 

@@ -80,7 +80,7 @@ int cli_quantize(cli_args *a)
         else if (cli_is(a, "skip")) status = cli_value(a, &j.opts.skip);
         else if (cli_is(a, "embeddings")) j.opts.embeddings = true;
         else if (cli_is(a, "bits")) status = cli_int(a, 2, &j.opts.bits);
-        else status = cli_unknown(a);
+        else status = cli_model_option(a);
     }
     if (status == PROA_OK) status = choose(&j, algo, weights);
     if (status == PROA_OK) status = quantize(&j);

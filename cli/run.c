@@ -278,7 +278,7 @@ int cli_run(cli_args *a)
         else if (cli_is(a, "profile")) j.profile = true;
         else if (cli_is(a, "trace")) status = cli_value(a, &j.trace);
         else if (cli_is(a, "seed")) status = cli_int(a, 0, &j.seed);
-        else status = cli_unknown(a);
+        else status = cli_model_option(a);
     }
     if (status == PROA_OK && !j.model)
         status = proa_fail(PROA_ERR_INVALID_ARGUMENT, "no model: proa run MODEL.pdmodel");

@@ -6,6 +6,7 @@
 #include "core/error.h"
 
 #include <ctype.h>
+#include <strings.h>
 
 /* Types of attributes: as a library declares them, the field's kind, and Paddle's number of the type. */
 static const struct attr_type {
@@ -184,6 +185,24 @@ static proa_status check_outputs(const proa_extension_op *d)
     return PROA_OK;
 }
 
+/* The name of parameter i of a call: inputs come first, then attributes. */
+static const char *parameter(const proa_extension_op *d, int32_t i)
+{
+    return i < d->n_inputs ? d->inputs[i].name : d->attrs[i - d->n_inputs].name;
+}
+
+/* Refuses parameters of one name: Python's functions tell no case, and have nothing behind '@'. */
+static proa_status check_parameters(const proa_extension_op *d)
+{
+    for (int32_t i = 0; i < d->n_inputs + d->n_attrs; i++)
+        for (int32_t k = 0; k < i; k++) {
+            size_t n = strcspn(parameter(d, i), "@");
+            if (n == strcspn(parameter(d, k), "@") && strncasecmp(parameter(d, i), parameter(d, k), n) == 0)
+                return refuse(d, "has two parameters of one name (case tells none apart):", parameter(d, i));
+        }
+    return PROA_OK;
+}
+
 static proa_status check(const proa_extension_op *d)
 {
     if (!d->name || !d->name[0] || !d->run || !d->infer || !d->differentiate || !d->handle)
@@ -312,5 +331,6 @@ static proa_status register_all(const proa_extension_op *d)
 proa_status proa__extension_register(const proa_extension_op *d)
 {
     PROA_TRY(check(d));
+    PROA_TRY(check_parameters(d));
     return register_all(d);
 }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import proa as paddle
+from conftest import BUILD
 from proa.utils import cpp_extension
 from proa.utils.cpp_extension.extension_utils import functions_of, load_op_meta_info_and_register_op, parse_op_info, run_cmd
 
@@ -242,6 +243,9 @@ LIBRARIES = {
     "types.cc": ('#include "paddle/extension.h"\nstd::vector<paddle::Tensor> F(const paddle::Tensor &x, int) { return {x}; }\n'
                  'PD_BUILD_OP(ext_type).Inputs({"X"}).Outputs({"Out"}).Attrs({"n: unsigned"}).SetKernelFn(PD_KERNEL(F));', ValueError,
                  "unknown type .*unsigned"),
+    "names.cc": ('#include "paddle/extension.h"\nstd::vector<paddle::Tensor> F(const paddle::Tensor &x, int) { return {x}; }\n'
+                 'PD_BUILD_OP(ext_names).Inputs({"X"}).Outputs({"Out"}).Attrs({"x: int"}).SetKernelFn(PD_KERNEL(F));', ValueError,
+                 "two parameters of one name.* x$"),
     "gradients.cc": ('#include "paddle/extension.h"\nstd::vector<paddle::Tensor> F(const paddle::Tensor &x) { return {x}; }\n'
                      'PD_BUILD_OP(ext_g).Inputs({"X"}).Outputs({"Out"}).SetKernelFn(PD_KERNEL(F));\n'
                      'PD_BUILD_GRAD_OP(ext_g).Inputs({paddle::Grad("Other")}).Outputs({paddle::Grad("X")}).SetKernelFn(PD_KERNEL(F));',
@@ -330,6 +334,11 @@ def test_exported_models(ops, tmp_path):
               "load(sys.argv[2]); print(paddle.jit.load(sys.argv[1])(paddle.ones([2, 3])).shape)")
     run = subprocess.run([sys.executable, "-c", script, prefix, ops.__file__], capture_output=True, text=True)
     assert run.returncode == 0 and "ext_cube" in run.stdout and "[1, 8]" in run.stdout, run.stdout + run.stderr
+    command = [str(BUILD / "bin/proa"), "run", prefix, "--shape", "x=2,3"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 2 and "ext_cube" in run.stderr, run.stdout + run.stderr
+    run = subprocess.run([*command, "--extension", ops.__file__], capture_output=True, text=True)
+    assert run.returncode == 0 and "float32 [1, 8]" in run.stdout, run.stdout + run.stderr
 
 
 # ---- building -------------------------------------------------------------------------------------------------
