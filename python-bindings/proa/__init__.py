@@ -30,7 +30,8 @@ _LAZY.update({"Model": ".hapi:Model", "summary": ".hapi:summary", "flops": ".hap
               "get_flags": ".utils.flags:get_flags",
               "check_shape": ".fluid.data_feeder:check_shape",
               "batch": ".batch:batch", "install_as_paddle": "._alias:install_as_paddle",
-              "_C_ops": ".fluid:legacy_ops", "_legacy_C_ops": ".fluid:legacy_ops", "core": ".fluid:core",
+              "_C_ops": "._C_ops", "_legacy_C_ops": "._legacy_C_ops", "base": ".fluid",
+              "core": ".fluid:core",
               "show_config": ".utils.config:show_config",
               "disable_signal_handler": ".utils.crash:disable_signal_handler"})
 _LAZY.update({f"is_compiled_with_{kind}": f".device:is_compiled_with_{kind}"

@@ -9,6 +9,14 @@ import sys
 import types
 
 ALIAS = "paddle"
+# Packages that Paddle 2.6 calls otherwise.
+RENAMED = {"base": "fluid"}
+
+
+def _own(name):
+    """The module of Proa that is called so in Paddle."""
+    first, dot, rest = name[len(ALIAS) + 1:].partition(".")
+    return ".".join(filter(None, (__package__, RENAMED.get(first, first)))) + dot + rest
 
 
 class _Package(types.ModuleType):
@@ -27,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if name != ALIAS and not name.startswith(ALIAS + "."):
             return None
-        own = __package__ + name[len(ALIAS):]
+        own = _own(name)
         try:
             module = importlib.import_module(own)
         except ModuleNotFoundError as e:
@@ -49,7 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = module.__spec__.loader_state[1]
 
     def get_code(self, name):
-        own = __package__ + name[len(ALIAS):]  # for runpy: python -m proa -m paddle.distributed.launch
+        own = _own(name)  # for runpy: python -m proa -m paddle.distributed.launch
         return importlib.util.find_spec(own).loader.get_code(own)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import proa as paddle
 import proa.fluid as fluid
-from proa.fluid import legacy_ops
+from proa import _C_ops, _legacy_C_ops
 from proa.fluid.op import Operator, OpProtoHolder
 
 
@@ -134,9 +134,20 @@ def test_layers_agree_at_once_and_in_programs(make, arrays, expected):
 
 def test_operators_by_type_have_gradients():
     x = paddle.to_tensor(A, stop_gradient=False)
-    out, _ = legacy_ops.reshape2(x, None, "shape", [3, 2])
-    legacy_ops.reduce_sum(legacy_ops.square(out), "reduce_all", True).backward()
+    out, _ = _legacy_C_ops.reshape2(x, None, "shape", [3, 2])
+    _legacy_C_ops.reduce_sum(_legacy_C_ops.square(out), "reduce_all", True).backward()
     np.testing.assert_array_equal(x.grad.numpy(), 2 * A)
+
+
+def test_attributes_of_operators_in_their_order():
+    x = paddle.to_tensor(A)
+    for sorted_, order in (_C_ops.argsort(x, 0, True), _C_ops.argsort(x, "axis", 0, "descending", True)):
+        np.testing.assert_array_equal(order.numpy(), np.argsort(-A, 0))
+        np.testing.assert_array_equal(sorted_.numpy(), -np.sort(-A, 0))
+    with pytest.raises(TypeError, match="at most 2 attributes .axis, descending., got 3"):
+        _C_ops.argsort(x, 0, True, 1)
+    with pytest.raises(ValueError, match="has not been registered"):
+        _C_ops.no_such_op(x)
 
 
 def test_an_operator_reads_and_writes_a_scope():

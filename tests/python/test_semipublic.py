@@ -20,6 +20,11 @@ from paddle.hapi.model import _all_gather
 from paddle.dataset.common import md5file
 from paddle.vision.transforms.functional import _is_pil_image, _is_tensor_image, _is_numpy_image
 from paddle import _C_ops, _legacy_C_ops
+import paddle._C_ops as C_ops
+import paddle.base.core
+from paddle.base import core, framework, unique_name
+from paddle.base.framework import EagerParamBase, in_dygraph_mode, in_dynamic_or_pir_mode, in_pir_mode, use_pir_api
+from paddle.base.log_helper import get_logger
 from paddle.amp.auto_cast import amp_state
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.dygraph_sharding_optimizer import DygraphShardingOptimizer
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.hybrid_parallel_optimizer import HybridParallelOptimizer
@@ -31,6 +36,7 @@ def f(x: paddle.paddle): return x
 assert paddle.paddle is paddle and paddle.framework.io.EagerParamBase is EagerParamBase
 assert paddle.nn.loss.CrossEntropyLoss is paddle.nn.CrossEntropyLoss
 assert paddle.framework.core.VarDesc.VarType.FP32 == paddle.float32
+assert paddle.base is paddle.fluid and framework is paddle.fluid.framework and not in_pir_mode()
 assert paddle.core.EOFException is paddle.framework.core.EOFException
 """
 

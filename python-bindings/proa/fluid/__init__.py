@@ -1,6 +1,7 @@
-"""paddle.fluid: the API of Paddle 1.x and 2.0, mostly as aliases of paddle's. Modules are imported at first use."""
+"""paddle.fluid: the API of Paddle 1.x and 2.0, mostly as aliases of paddle's; paddle.base, as 2.6 calls it, is the same. Modules are
+imported at first use."""
 from .. import regularizer as _regularizer
-from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, XPUPlace
 from ..framework.mode import enable_static as disable_dygraph, disable_static as enable_dygraph
 
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
@@ -11,13 +12,13 @@ Tensor = LoDTensor
 LoDTensorArray = list
 
 _MODULES = """average backward clip compiler contrib core data_feed_desc data_feeder dataset default_scope_funcs dygraph dygraph_utils executor
-framework generator initializer input io layer_helper layer_helper_base layers legacy_ops lod_tensor metrics nets op optimizer
+framework generator initializer input io layer_helper layer_helper_base layers lod_tensor log_helper metrics nets op optimizer
 param_attr profiler reader regularizer transpiler unique_name wrapped_decorator""".split()
 _NAMES = {}
 for _module, _names in {
         ".framework": """Program Variable data cpu_places cuda_pinned_places cuda_places default_main_program
-                         default_startup_program device_guard get_flags in_dygraph_mode is_compiled_with_cuda
-                         name_scope program_guard require_version set_flags""",
+                         default_startup_program device_guard get_flags in_dygraph_mode in_dynamic_or_pir_mode in_pir_mode
+                         is_compiled_with_cinn is_compiled_with_cuda is_compiled_with_rocm is_compiled_with_xpu name_scope program_guard require_version set_flags""",
         ".executor": "Executor global_scope scope_guard", ".core": "Scope",
         ".backward": "append_backward gradients", ".data_feeder": "DataFeeder",
         ".dataset": "DatasetFactory InMemoryDataset QueueDataset", ".data_feed_desc": "DataFeedDesc",

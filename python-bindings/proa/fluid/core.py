@@ -1,5 +1,5 @@
 """fluid.core: stand-in for Paddle's C++ extension module, with the names that scripts use of it."""
-from .. import _core
+from .. import _core, _legacy_C_ops as ops
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, NPUPlace, XPUPlace
 from ..device import (get_cudnn_version, is_compiled_with_cuda, is_compiled_with_ipu, is_compiled_with_npu,
                       is_compiled_with_rocm, is_compiled_with_xpu)
@@ -8,7 +8,6 @@ from ..framework.random import default_generator
 from ..inference.quantizer import MkldnnQuantizerConfig, PaddleTensor
 from ..static.graph import Graph
 from ..static.scope import Scope, ScopeTensor as LoDTensor, _switch_scope
-from . import legacy_ops as ops
 from .op import OpProtoHolder
 
 Tensor = LoDTensor

@@ -4,6 +4,8 @@ import functools
 
 from .. import _core
 from .._core import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from ..device import (is_compiled_with_cinn, is_compiled_with_cuda, is_compiled_with_distribute, is_compiled_with_rocm,
+                      is_compiled_with_xpu)
 from ..framework import mode, unique_name
 from ..framework.dtype import dtype_name, to_dtype
 from ..framework.mode import in_dynamic_mode
@@ -21,9 +23,17 @@ __all__ = ["Program", "Variable", "cpu_places", "cuda_pinned_places", "cuda_plac
            "device_guard", "get_flags", "in_dygraph_mode", "name_scope", "program_guard", "set_flags"]
 
 ParamBase = EagerParamBase = Parameter
-in_dygraph_mode = _non_static_mode = _in_legacy_dygraph = in_dynamic_mode
+in_dygraph_mode = _non_static_mode = _in_legacy_dygraph = in_dynamic_or_pir_mode = in_dynamic_mode
 GRAD_VAR_SUFFIX = "@GRAD"
 EMPTY_VAR_NAME = "@EMPTY@"
+
+
+def in_pir_mode():
+    """Whether programs are in Paddle's later form (PIR), which there is not here: False."""
+    return False
+
+
+use_pir_api = in_pir_mode
 
 
 def data(name, shape, dtype="float32", lod_level=0):
@@ -136,10 +146,6 @@ def _dygraph_place_guard(place):
 def _get_var(name, program=None):
     """The variable of that name in the program's global block."""
     return (program or default_main_program()).global_block().var(name)
-
-
-def is_compiled_with_cuda():
-    return core.is_compiled_with_cuda()
 
 
 def _set_expected_place(place):

@@ -188,8 +188,8 @@ def activated(x, act):
     """What Paddle's operator of that name makes of x, with the operator's own attributes: slope 0.2 for hard_sigmoid."""
     if act in _PLAIN:
         return getattr(F, act)(x)
-    from ...fluid import legacy_ops
-    return legacy_ops.call(act, x)
+    from ... import _legacy_C_ops
+    return _legacy_C_ops.call(act, x)
 
 
 class BatchNorm(Layer):

@@ -1,7 +1,7 @@
 """Operators as functions: op(*inputs, *counts of outputs, "attribute", value, …), in the order of the type's slots.
-`paddle._legacy_C_ops` and `core.ops` are this module."""
-from .. import _core
-from .op import OpProtoHolder, run_eagerly
+`core.ops` is this module, too."""
+from . import _core
+from .fluid.op import OpProtoHolder, run_eagerly
 
 
 def _inputs(proto, args):
@@ -32,10 +32,16 @@ def _outputs(proto, given):
     return slots
 
 
-def call(op_type, *args):
-    """Calls an operator of Paddle's format on tensors: what `_legacy_C_ops.<op_type>` is."""
+def call(op_type, *args, ordered=False):
+    """Calls an operator of Paddle's format on tensors: what `_legacy_C_ops.<op_type>` is. `ordered`: attributes may also
+    come without names, in the operator's order, and then no counts of outputs."""
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     slots, given = _inputs(proto, args)
+    names = [a.name for a in proto.attrs]
+    if ordered and not any(isinstance(value, str) and value in names for value in given):
+        if len(given) > len(names):
+            raise TypeError(f"{op_type}: expected at most {len(names)} attributes ({', '.join(names)}), got {len(given)}")
+        given = [word for pair in zip(names, given) for word in pair]
     outputs = _outputs(proto, given)
     attrs = dict(zip(given[::2], given[1::2]))
     made = iter(run_eagerly(op_type, slots, outputs, attrs))
