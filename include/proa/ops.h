@@ -47,6 +47,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "850d7e113ba5b9f8c090fd605a9de922854622b6f10c03175811efd94b8584d0"
+#define PROA_TABLE_HASH "deadfab61f8e56a7245ef17672be1658587357c7ef46d7eaa3bd3cdca578c4f4"
 
 #endif

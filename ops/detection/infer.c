@@ -142,5 +142,23 @@ proa_status proa__nms_infer(const char *op, const proa_tensor *boxes, const proa
 
 proa_status multiclass_nms_infer(const proa_multiclass_nms_args *a, proa_multiclass_nms_metas *m)
 {
+    const proa_tensor *b = a->bboxes, *s = a->scores, *num = a->boxes_num;
+    if (!proa__absent(num)) {
+        if (num->dtype != PROA_I32 || num->ndim != 1)
+            return OP_FAIL("multiclass_nms", INVALID_ARGUMENT, "boxes_num",
+                           "is %s; expected int32 [N], the number of rows of each image",
+                           proa__tensor_text(num));
+        if (b->ndim != 3 || !is(b->shape[2], 4))
+            return OP_FAIL("multiclass_nms", INVALID_ARGUMENT, "bboxes",
+                           "is %s; expected [M, classes, 4] with boxes_num", proa__tensor_text(b));
+        if (s->ndim != 2 || s->dtype != b->dtype || !proa__shapes_agree(s->shape, b->shape, 2))
+            return OP_FAIL("multiclass_nms", INVALID_ARGUMENT, "scores",
+                           "is %s for boxes %s; expected their dtype and [M, classes]", proa__tensor_text(s),
+                           proa__tensor_text(b));
+        m->out = (proa_meta){.dtype = b->dtype, .ndim = 2, .shape = {-1, 6}};
+        m->index = (proa_meta){.dtype = PROA_I32, .ndim = 2, .shape = {-1, 1}};
+        m->rois_num = proa_meta_of(num);
+        return PROA_OK;
+    }
     return proa__nms_infer("multiclass_nms", a->bboxes, a->scores, &m->out, &m->index, &m->rois_num);
 }

@@ -27,9 +27,9 @@ def nms(boxes, threshold):
     return ops.nms(boxes, threshold)
 
 
-def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
+def multiclass_nms(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
                    background_label):
-    return paddle._C_ops.multiclass_nms3(bboxes, scores, None, score_threshold, nms_top_k, keep_top_k, nms_threshold,
+    return paddle._C_ops.multiclass_nms3(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_top_k, nms_threshold,
                                          normalized, nms_eta, background_label)
 
 

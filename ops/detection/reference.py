@@ -85,25 +85,38 @@ def nms(boxes, threshold):
     return np.array(kept, "int64")
 
 
-def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
+def best_of_class(boxes, scores, score_threshold, nms_top_k, nms_threshold, more, nms_eta):
+    """The indices of the boxes of a class that remain, best first."""
+    best = [i for i in np.argsort(-scores, kind="stable") if scores[i] > score_threshold]
+    kept, limit = [], nms_threshold
+    for i in best[:nms_top_k] if nms_top_k > -1 else best:
+        if all(overlap(boxes[k], boxes[i], more) <= limit for k in kept):
+            kept.append(i)
+            limit = limit * nms_eta if nms_eta < 1 and limit > 0.5 else limit
+    return kept
+
+
+def multiclass_nms(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, nms_eta,
                    background_label):
-    rows, places, counts = [], [], []
-    for image, (boxes, of) in enumerate(zip(bboxes, scores)):
+    rows, places, counts, first = [], [], [], 0
+    if boxes_num is None:
+        images = [(np.broadcast_to(b, (len(s), *b.shape)), s) for b, s in zip(bboxes, scores)]
+    else:
+        cuts = np.cumsum(boxes_num)[:-1]
+        images = [(np.swapaxes(b, 0, 1), s.T) for b, s in zip(np.split(bboxes, cuts), np.split(scores, cuts))]
+    for boxes, of in images:
         found = []
         for label in range(len(of)):
-            if label == background_label:
-                continue
-            best = [i for i in np.argsort(-of[label], kind="stable") if of[label][i] > score_threshold]
-            kept, limit = [], nms_threshold
-            for i in best[:nms_top_k] if nms_top_k > -1 else best:
-                if all(overlap(boxes[k], boxes[i], 0 if normalized else 1) <= limit for k in kept):
-                    kept.append(i)
-                    limit = limit * nms_eta if nms_eta < 1 and limit > 0.5 else limit
-            found += [(label, of[label][i], i) for i in kept]
+            if label != background_label:
+                kept = best_of_class(boxes[label], of[label], score_threshold, nms_top_k, nms_threshold, 0 if normalized else 1, nms_eta)
+                found += [(label, of[label][i], i) for i in kept]
         if keep_top_k > -1:
             found = sorted(sorted(found, key=lambda one: -one[1])[:keep_top_k], key=lambda one: one[0])
-        rows += [[label, score, *boxes[i]] for label, score, i in found]
-        places += [[image * len(boxes) + i] for *_, i in found]
+        if boxes_num is not None:
+            found.sort(key=lambda one: (one[0], one[2]))
+        rows += [[label, score, *boxes[label][i]] for label, score, i in found]
+        places += [[first + i if boxes_num is None else (first + i) * len(of) + label] for label, _, i in found]
+        first += boxes.shape[1]
         counts.append(len(found))
     return (np.array(rows).reshape(-1, 6), np.array(places, "int32").reshape(-1, 1), np.array(counts, "int32"))
 

@@ -128,6 +128,7 @@ typedef struct proa_nms_args {
 typedef struct proa_multiclass_nms_args {
     proa_tensor *bboxes;
     proa_tensor *scores;
+    proa_tensor *boxes_num;
     double score_threshold;
     int64_t nms_top_k;
     int64_t keep_top_k;
@@ -347,10 +348,12 @@ PROA_API proa_tensor *proa_nms_opt(proa_tensor *boxes, proa_nms_opts opts);
  * score_threshold, at most nms_top_k, without those that overlap a better one; at most keep_top_k an image.
  * out [K, 6] is class, score and box, by image and class; index [K, 1] (int32) says which of the N·M boxes,
  * rois_num [N] (int32) how many belong to each image. nms_eta below 1 lowers the threshold, down to 0.5, with
- * each box kept.
- * (Tensor bboxes, Tensor scores, float score_threshold, int nms_top_k, int keep_top_k, float nms_threshold =
- * 0.3, bool normalized = true, float nms_eta = 1.0, int background_label = 0) -> (Tensor out, Tensor index,
- * Tensor rois_num) */
+ * each box kept. With boxes_num [N] (int32), the number of each image's rows, rows have a box for each class:
+ * bboxes [M, C, 4] and scores [M, C]; index is row · C + class, and the boxes of a class are in the order of
+ * their rows.
+ * (Tensor bboxes, Tensor scores, Tensor? boxes_num, float score_threshold, int nms_top_k, int keep_top_k,
+ * float nms_threshold = 0.3, bool normalized = true, float nms_eta = 1.0, int background_label = 0) ->
+ * (Tensor out, Tensor index, Tensor rois_num) */
 typedef struct proa_multiclass_nms_opts {
     char _;
     double nms_threshold; /* default 0.3 */
@@ -363,11 +366,12 @@ typedef struct proa_multiclass_nms_result {
     proa_tensor *index;
     proa_tensor *rois_num;
 } proa_multiclass_nms_result;
-PROA_API proa_multiclass_nms_result proa_multiclass_nms_opt(proa_tensor *bboxes, proa_tensor *scores, double
-    score_threshold, int64_t nms_top_k, int64_t keep_top_k, proa_multiclass_nms_opts opts);
+PROA_API proa_multiclass_nms_result proa_multiclass_nms_opt(proa_tensor *bboxes, proa_tensor *scores,
+    proa_tensor *boxes_num, double score_threshold, int64_t nms_top_k, int64_t keep_top_k,
+    proa_multiclass_nms_opts opts);
 #define proa_multiclass_nms(...) PROA_X_multiclass_nms_(__VA_ARGS__, )
-#define PROA_X_multiclass_nms_(bboxes, scores, score_threshold, nms_top_k, keep_top_k, ...) \
-    proa_multiclass_nms_opt((bboxes), (scores), (score_threshold), (nms_top_k), (keep_top_k), \
+#define PROA_X_multiclass_nms_(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_top_k, ...) \
+    proa_multiclass_nms_opt((bboxes), (scores), (boxes_num), (score_threshold), (nms_top_k), (keep_top_k), \
     PROA_LITERAL(proa_multiclass_nms_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus

@@ -193,7 +193,7 @@ def suppressed(boxes, scores, *settings):
     """multiclass_nms3, for which neither side's paddle.vision.ops has a name."""
     if SIDE == "proa":
         from proa import _core
-        return _core.multiclass_nms(boxes, scores, *settings)
+        return _core.multiclass_nms(boxes, scores, None, *settings)
     if paddle.in_dynamic_mode():
         return paddle._C_ops.multiclass_nms3(boxes, scores, None, *settings)
     from paddle.base.layer_helper import LayerHelper

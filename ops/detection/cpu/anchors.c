@@ -10,7 +10,7 @@
 #define EXP expf
 #define SQRT sqrtf
 #define ROUND roundf
-#include "ops/detection/cpu_anchors.inc"
+#include "ops/detection/cpu/anchors.inc"
 #undef T
 #undef EXP
 #undef SQRT
@@ -19,7 +19,7 @@
 #define EXP exp
 #define SQRT sqrt
 #define ROUND round
-#include "ops/detection/cpu_anchors.inc"
+#include "ops/detection/cpu/anchors.inc"
 
 #define WIDE(t) ((t)->dtype == PROA_F64)
 

@@ -89,7 +89,8 @@ CUDA_KERNEL(nms, true)
 
 /* ---- multiclass_nms -------------------------------------------------------------------- */
 
-/* A line is a class of an image: line = image · classes + class. */
+/* A line is a class of an image: line = image · classes + class. Images have `boxes` boxes each, common to
+ * all classes; or, with `first`, rows of their own with a box for each class, at most `boxes` of them. */
 struct detect_plan {
     int64_t images, classes, boxes, top, keep, background; /* top, keep: −1: all */
     bool normalized;
@@ -97,16 +98,51 @@ struct detect_plan {
     int64_t *kept;  /* [lines, boxes]: numbers of boxes within the image, best first */
     int64_t *count; /* [lines]; then where each line begins in the result */
     int32_t *per_image;
+    int64_t
+        *first; /* [images + 2] or NULL: rows before each image, the end; then 1 + the first wrong image */
+
+    CUDA_MEMBER int64_t row(int64_t line, int64_t i) const
+    {
+        return (first ? first[line / classes] : line / classes * boxes) + i;
+    }
+    CUDA_MEMBER int64_t box(int64_t line, int64_t i) const
+    {
+        return first ? row(line, i) * classes + line % classes : row(line, i);
+    }
+    CUDA_MEMBER int64_t score(int64_t line, int64_t i) const
+    {
+        return first ? box(line, i) : line * boxes + i;
+    }
+    CUDA_MEMBER int64_t rows(int64_t line) const
+    {
+        return first ? first[line / classes + 1] - first[line / classes] : boxes;
+    }
 };
+
+/* Fills p.first from the number of each image's rows; what is no part of all rows counts as none. */
+__global__ void detect_rows_kernel(detect_plan p, const int32_t *number)
+{
+    if (blockIdx.x || threadIdx.x) return;
+    int64_t wrong = 0;
+    p.first[0] = 0;
+    for (int64_t i = 0; i < p.images; i++) {
+        const bool fits = number[i] >= 0 && number[i] <= p.boxes - p.first[i];
+        if (!fits && !wrong) wrong = i + 1;
+        p.first[i + 1] = p.first[i] + (fits ? number[i] : 0);
+    }
+    p.first[p.images + 1] = wrong;
+}
 
 /* Sorts by descending score, with rejected candidates last. */
 template <class T>
 __global__ void detect_keys_kernel(cuda_order o, detect_plan p, const T *scores, proa_dtype d)
 {
     for (CUDA_EACH(i, o.lines * o.length)) {
-        bool counts = i / o.length % p.classes != p.background && scores[i] > (T)p.least;
+        const int64_t line = i / o.length, at = i % o.length;
+        const T *score = scores + p.score(line, at);
+        bool counts = line % p.classes != p.background && at < p.rows(line) && *score > (T)p.least;
         uint64_t all = UINT64_MAX >> (64 - sizeof(T) * 8);
-        o.put_key(i, counts ? all - cuda_key(d, (const char *)(scores + i)) : all);
+        o.put_key(i, counts ? all - cuda_key(d, (const char *)score) : all);
     }
 }
 
@@ -114,16 +150,16 @@ template <class T>
 __global__ void detect_keep_kernel(cuda_order o, detect_plan p, const T *boxes, const T *scores)
 {
     for (int64_t line = blockIdx.x; line < p.images * p.classes; line += gridDim.x) {
-        const T *box = boxes + line / p.classes * p.boxes * 4, *score = scores + line * p.boxes;
-        int64_t *kept = p.kept + line * p.boxes, count = 0;
-        int64_t most = line % p.classes == p.background ? 0 : p.top > -1 && p.top < p.boxes ? p.top : p.boxes;
+        int64_t *kept = p.kept + line * p.boxes, count = 0, rows = p.rows(line);
+        int64_t most = line % p.classes == p.background ? 0 : p.top > -1 && p.top < rows ? p.top : rows;
         T threshold = (T)p.threshold, more = p.normalized ? 0 : 1;
         for (int64_t i = 0; i < most; i++) {
             int64_t mine = o.place(line * p.boxes + i);
-            if (!(score[mine] > (T)p.least)) break;
+            if (mine >= rows || !(scores[p.score(line, mine)] > (T)p.least)) break;
+            const T *box = boxes + 4 * p.box(line, mine);
             int removed = 0;
             for (int64_t k = threadIdx.x; k < count && !removed; k += blockDim.x)
-                removed = !(nms_overlap(box + 4 * mine, box + 4 * kept[k], more) <= threshold);
+                removed = !(nms_overlap(box, boxes + 4 * p.box(line, kept[k]), more) <= threshold);
             removed = cuda_block_reduce<cuda_max>(removed);
             if (removed) continue;
             if (threadIdx.x == 0) kept[count] = mine;
@@ -144,7 +180,7 @@ CUDA_FN int64_t detect_rank(const detect_plan &p, const T *scores, int64_t image
     int64_t before = 0;
     for (int64_t line = image * p.classes; line < (image + 1) * p.classes; line++)
         for (int64_t k = 0; k < p.count[line]; k++) {
-            T other = scores[line * p.boxes + p.kept[line * p.boxes + k]];
+            T other = scores[p.score(line, p.kept[line * p.boxes + k])];
             bool first = line < mine || (line == mine && k < at);
             if (!(other > score || (other == score && first))) break; /* scores of a line descend */
             before++;
@@ -159,7 +195,7 @@ template <class T> __global__ void detect_limit_kernel(detect_plan p, const T *s
     for (int64_t line = blockIdx.x; line < p.images * p.classes; line += gridDim.x) {
         int64_t stays = 0;
         for (int64_t k = threadIdx.x; k < p.count[line]; k += blockDim.x) {
-            T score = scores[line * p.boxes + p.kept[line * p.boxes + k]];
+            T score = scores[p.score(line, p.kept[line * p.boxes + k])];
             stays += p.keep < 0 || detect_rank(p, scores, line / p.classes, line, k, score) < p.keep;
         }
         stays = cuda_block_reduce<cuda_sum>(stays);
@@ -181,14 +217,18 @@ template <class T>
 __global__ void detect_write_kernel(detect_plan p, const T *boxes, const T *scores, const int64_t *begin,
                                     int64_t lines, T *out, int32_t *index)
 {
-    for (int64_t line = blockIdx.x; line < lines; line += gridDim.x)
-        for (int64_t i = begin[line] + threadIdx.x; i < begin[line + 1]; i += blockDim.x) {
-            int64_t box = p.kept[line * p.boxes + i - begin[line]], all = line / p.classes * p.boxes + box;
-            out[6 * i] = (T)(line % p.classes);
-            out[6 * i + 1] = scores[line * p.boxes + box];
-            for (int k = 0; k < 4; k++) out[6 * i + 2 + k] = boxes[4 * all + k];
-            index[i] = (int32_t)all;
+    for (int64_t line = blockIdx.x; line < lines; line += gridDim.x) {
+        const int64_t *kept = p.kept + line * p.boxes, n = begin[line + 1] - begin[line];
+        for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
+            int64_t at = p.first ? 0 : k, box = p.box(line, kept[k]);
+            for (int64_t j = 0; p.first && j < n; j++) at += kept[j] < kept[k]; /* in the order of rows */
+            T *to = out + 6 * (begin[line] + at);
+            to[0] = (T)(line % p.classes);
+            to[1] = scores[p.score(line, kept[k])];
+            for (int i = 0; i < 4; i++) to[2 + i] = boxes[4 * box + i];
+            index[begin[line] + at] = (int32_t)box;
         }
+    }
 }
 
 /* Runs all steps up to the numbers of results: line i starts at begin[i] (lines + 1 entries) in the
@@ -215,8 +255,13 @@ template <class T>
 static proa_status detect_write(cuda_context *c, const void *args, const detect_plan &p,
                                 const cuda_tensor &boxes, const cuda_tensor &scores, const int64_t *begin)
 {
-    int64_t lines = p.images * p.classes, n = 0;
+    int64_t lines = p.images * p.classes, n = 0, wrong = 0;
     char *out, *index;
+    if (p.first) PROA_TRY(cuda_read(c, &wrong, p.first + p.images + 1, sizeof wrong));
+    if (wrong)
+        return cuda_fail(PROA_ERR_OUT_OF_RANGE,
+                         "multiclass_nms: boxes_num: gives image %lld rows that are not left",
+                         (long long)wrong - 1);
     PROA_TRY(cuda_read(c, &n, begin + lines, sizeof n));
     PROA_TRY(nms_output(c, args, 0, {boxes.dtype, 2, {n, 6}}, &out));
     PROA_TRY(nms_output(c, args, 1, {PROA_I32, 2, {n, 1}}, &index));
@@ -227,16 +272,20 @@ static proa_status detect_write(cuda_context *c, const void *args, const detect_
 
 template <class T>
 static proa_status detect(cuda_context *c, const void *args, detect_plan p, const cuda_tensor &boxes,
-                          const cuda_tensor &scores)
+                          const cuda_tensor &scores, const int32_t *number)
 {
     int64_t lines = p.images * p.classes;
     cuda_order o = {};
     proa_status s = PROA_OK;
-    p.kept = (int64_t *)cuda_scratch(c, (size_t)(lines * (p.boxes + 2) + 1) * sizeof *p.kept);
+    p.kept = (int64_t *)cuda_scratch(c, (size_t)(lines * (p.boxes + 2) + p.images + 3) * sizeof *p.kept);
     if (!p.kept) return cuda_host->error();
     p.count = p.kept + lines * p.boxes;
     int64_t *begin = p.count + lines;
-    if (p.boxes && lines) s = cuda_order_new(c, &o, lines, p.boxes, (int)sizeof(T) * 8);
+    if (number) {
+        p.first = begin + lines + 1;
+        s = cuda_launch(c, 1, 1, detect_rows_kernel, p, number);
+    }
+    if (s == PROA_OK && p.boxes && lines) s = cuda_order_new(c, &o, lines, p.boxes, (int)sizeof(T) * 8);
     if (s == PROA_OK) s = detect_find<T>(c, p, &o, boxes, scores, begin);
     if (s == PROA_OK) s = detect_write<T>(c, args, p, boxes, scores, begin);
     cuda_order_free(c, &o);
@@ -246,13 +295,23 @@ static proa_status detect(cuda_context *c, const void *args, detect_plan p, cons
 
 CUDA_KERNEL(multiclass_nms, true)
 {
-    cuda_tensor boxes = cuda_look(a->bboxes), scores = cuda_look(a->scores);
-    detect_plan p = {boxes.shape[0],          scores.shape[1],     boxes.shape[1], a->nms_top_k,
-                     a->keep_top_k,           a->background_label, a->normalized,  (float)a->score_threshold,
-                     (float)a->nms_threshold, (float)a->nms_eta};
+    const bool by_class = cuda_given(a->boxes_num);
+    cuda_tensor boxes = cuda_look(a->bboxes), scores = cuda_look(a->scores), number = {};
+    if (by_class) number = cuda_look(a->boxes_num);
+    detect_plan p = {by_class ? number.shape[0] : boxes.shape[0],
+                     scores.shape[1],
+                     boxes.shape[by_class ? 0 : 1],
+                     a->nms_top_k,
+                     a->keep_top_k,
+                     a->background_label,
+                     a->normalized,
+                     (float)a->score_threshold,
+                     (float)a->nms_threshold,
+                     (float)a->nms_eta};
     char *per_image;
     PROA_TRY(nms_output(c, a, 2, {PROA_I32, 1, {p.images}}, &per_image));
     p.per_image = (int32_t *)(void *)per_image;
-    return boxes.dtype == PROA_F64 ? detect<double>(c, a, p, boxes, scores)
-                                   : detect<float>(c, a, p, boxes, scores);
+    const int32_t *rows = by_class ? number.as<int32_t>() : nullptr;
+    return boxes.dtype == PROA_F64 ? detect<double>(c, a, p, boxes, scores, rows)
+                                   : detect<float>(c, a, p, boxes, scores, rows);
 }
