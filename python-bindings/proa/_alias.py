@@ -9,14 +9,25 @@ import sys
 import types
 
 ALIAS = "paddle"
-# Packages that Paddle 2.6 calls otherwise.
-RENAMED = {"base": "fluid"}
+# Modules that Paddle 2.6 has under another name, or whose contents stand in another module here.
+RENAMED = {"base": "fluid", "framework.framework": "framework",
+           "nn.functional.vision": "nn.functional",
+           "distributed.communication.group": "distributed.group", "sparse.creation": "sparse", "tensor.ops": "tensor",
+           "text.viterbi_decode": "text.viterbi", "utils.layers_utils": "utils", "utils.unique_name": "framework.unique_name",
+           **{f"optimizer.{name}": "optimizer.adagrad" for name in ("adadelta", "rmsprop")},
+           **{f"optimizer.{name}": "optimizer.adam" for name in ("adamax", "adamw", "lamb")}, "optimizer.momentum": "optimizer.sgd",
+           **{f"nn.initializer.{name}": "nn.initializer" for name in (
+               "assign", "constant", "dirac", "kaiming", "normal", "orthogonal", "uniform", "xavier")}}
 
 
 def _own(name):
     """The module of Proa that is called so in Paddle."""
-    first, dot, rest = name[len(ALIAS) + 1:].partition(".")
-    return ".".join(filter(None, (__package__, RENAMED.get(first, first)))) + dot + rest
+    parts = name.split(".")[1:]
+    for n in range(len(parts), 0, -1):  # the longest name that another stands for
+        if ".".join(parts[:n]) in RENAMED:
+            parts[:n] = [RENAMED[".".join(parts[:n])]]
+            break
+    return ".".join([__package__, *parts])
 
 
 class _Package(types.ModuleType):
@@ -44,7 +55,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise ModuleNotFoundError(f"No module named {name!r}: Proa does not have it", name=name) from None
         spec = importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
         spec.loader_state = module, module.__spec__
-        package = sys.modules.get(own.rpartition(".")[0])
+        package = sys.modules.get(name.rpartition(".")[0])
         if type(package) is types.ModuleType:
             package.__class__ = _Package
         return spec

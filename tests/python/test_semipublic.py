@@ -25,6 +25,17 @@ import paddle.base.core
 from paddle.base import core, framework, unique_name
 from paddle.base.framework import EagerParamBase, in_dygraph_mode, in_dynamic_or_pir_mode, in_pir_mode, use_pir_api
 from paddle.base.log_helper import get_logger
+from paddle.framework import in_dynamic_or_pir_mode, use_pir_api, set_flags, dygraph_only, to_variable
+from paddle.framework.framework import get_default_dtype
+from paddle.nn.functional.vision import grid_sample
+from paddle.nn.initializer.constant import Constant
+from paddle.nn.initializer.kaiming import KaimingNormal
+from paddle.optimizer.adamw import AdamW
+from paddle.optimizer.momentum import Momentum
+from paddle.sparse.creation import sparse_coo_tensor
+from paddle.tensor.ops import sqrt
+from paddle.text.viterbi_decode import ViterbiDecoder
+from paddle.utils.layers_utils import flatten, map_structure, pack_sequence_as
 from paddle.amp.auto_cast import amp_state
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.dygraph_sharding_optimizer import DygraphShardingOptimizer
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.hybrid_parallel_optimizer import HybridParallelOptimizer
@@ -36,6 +47,7 @@ def f(x: paddle.paddle): return x
 assert paddle.paddle is paddle and paddle.framework.io.EagerParamBase is EagerParamBase
 assert paddle.nn.loss.CrossEntropyLoss is paddle.nn.CrossEntropyLoss
 assert paddle.framework.core.VarDesc.VarType.FP32 == paddle.float32
+assert paddle.optimizer.AdamW is AdamW and paddle.optimizer.momentum.SGD and callable(paddle.text.viterbi_decode)
 assert paddle.base is paddle.fluid and framework is paddle.fluid.framework and not in_pir_mode()
 assert paddle.core.EOFException is paddle.framework.core.EOFException
 """

@@ -7,7 +7,11 @@ from .parameter import Parameter, create_parameter
 from .random import get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state
 
 _ELSEWHERE = {"load": ".io", "save": ".io", "no_grad": "..autograd", "grad": "..autograd", "core": "..fluid",
-              "LayerHelper": "..fluid.layer_helper", "_current_expected_place": "..fluid.framework"}
+              "LayerHelper": "..fluid.layer_helper", "CustomPlace": "..fluid", "XPUPlace": "..fluid", "to_variable": "..fluid.dygraph",
+              "disable_signal_handler": "..utils.crash", "is_compiled_with_cuda": "..device"}
+_ELSEWHERE.update(dict.fromkeys("""Block CPUPlace CUDAPinnedPlace CUDAPlace IrGraph OpProtoHolder Program _current_expected_place
+_dygraph_tracer _set_expected_place convert_np_dtype_to_dtype_ dygraph_not_support dygraph_only get_flags in_dynamic_or_pir_mode
+in_pir_mode set_flags switch_main_program switch_startup_program use_pir_api""".split(), "..fluid.framework"))
 
 
 def __getattr__(name):

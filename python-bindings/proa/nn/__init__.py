@@ -4,6 +4,7 @@ from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from .decode import BeamSearchDecoder, dynamic_decode
 from .layer import *
 from .layer import loss
+from .utils import spectral_norm
 
 
 def __getattr__(name):
