@@ -188,4 +188,19 @@ static inline __attribute__((unused)) const char *proa__wire_algorithm(proa_padd
                                                : "EXPLICIT";
 }
 
+/* t as a dtype: itself, or the result of a cast op before. NULL on error. */
+static inline __attribute__((unused)) proa_tensor *proa__wire_cast(proa_wire_writer *w, proa_tensor *t,
+                                                                   proa_dtype dtype)
+{
+    if (t->dtype == dtype) return t;
+    proa_meta meta = proa_meta_of(t);
+    meta.dtype = dtype;
+    proa_tensor *out = proa_wire_temporary(w, &meta);
+    if (!out || proa_wire_op(w, "cast") || proa_wire_put_input(w, "X", t) ||
+        proa__wire_put_dtype(w, "in_dtype", (proa_dtype)t->dtype) ||
+        proa__wire_put_dtype(w, "out_dtype", dtype) || proa_wire_put_output(w, "Out", out))
+        return NULL;
+    return out;
+}
+
 #endif

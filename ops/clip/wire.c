@@ -5,36 +5,11 @@
 #include <proa/wire.h>
 
 #include "kernels/rowwise.h"
+#include "ops/wire_util.h"
 
 static proa_meta one_number(int dtype)
 {
     return (proa_meta){.dtype = (proa_dtype)dtype, .ndim = 1, .shape = {1}};
-}
-
-/* Wire numbers of the floating dtypes. */
-static int64_t wire_dtype(int dtype)
-{
-    switch (dtype) {
-#define X(NAME, name, bytes, wire) \
-    case PROA_##NAME: return wire;
-        PROA_DTYPES(X)
-#undef X
-    default: return -1;
-    }
-}
-
-/* t as `dtype`: itself, or the output of a cast op. NULL after an error. */
-static proa_tensor *as(proa_wire_writer *w, proa_tensor *t, int from, int dtype)
-{
-    if (from == dtype) return t;
-    proa_meta meta = one_number(dtype);
-    proa_tensor *out = proa_wire_temporary(w, &meta);
-    if (!out || proa_wire_op(w, "cast") || proa_wire_put_input(w, "X", t) ||
-        proa_wire_put_output(w, "Out", out) ||
-        proa_wire_put_int(w, "in_dtype", PROA_WIRE_INT, wire_dtype(from)) ||
-        proa_wire_put_int(w, "out_dtype", PROA_WIRE_INT, wire_dtype(dtype)))
-        return NULL;
-    return out;
 }
 
 proa_status global_squared_norm_write(const void *args, proa_wire_writer *w)
@@ -51,7 +26,8 @@ proa_status global_squared_norm_write(const void *args, proa_wire_writer *w)
         proa_meta meta = one_number(dtype);
         proa_tensor *part = proa_wire_temporary(w, &meta);
         if (!part || proa_wire_op(w, "squared_l2_norm") || proa_wire_put_input(w, "X", a->xs.at[i]) ||
-            proa_wire_put_output(w, "Out", part) || !(parts[i] = as(w, part, dtype, a->out->dtype)))
+            proa_wire_put_output(w, "Out", part) ||
+            !(parts[i] = proa__wire_cast(w, part, (proa_dtype)a->out->dtype)))
             status = proa_error();
     }
     if (status == PROA_OK) status = proa_wire_op(w, "sum");
@@ -83,7 +59,7 @@ proa_status clip_by_global_norm_write(const void *args, proa_wire_writer *w)
     if (!norm || !limit) return proa_error();
     PROA_TRY(proa_wire_op(w, "fill_constant"));
     PROA_TRY(proa_wire_put_output(w, "Out", limit));
-    PROA_TRY(proa_wire_put_int(w, "dtype", PROA_WIRE_INT, wire_dtype(dtype)));
+    PROA_TRY(proa__wire_put_dtype(w, "dtype", (proa_dtype)dtype));
     PROA_TRY(proa_wire_put_ints(w, "shape", PROA_WIRE_LONGS, PROA_SHAPE(1)));
     PROA_TRY(proa_wire_put_float(w, "value", a->max_norm));
     PROA_TRY(proa_wire_put_string(w, "str_value", ""));
@@ -93,7 +69,7 @@ proa_status clip_by_global_norm_write(const void *args, proa_wire_writer *w)
     proa_tensor *factor = larger ? arithmetic(w, "elementwise_div", limit, larger, dtype) : NULL;
     if (!factor) return proa_error();
     for (int64_t i = 0; i < a->xs.count; i++) {
-        proa_tensor *own = as(w, factor, dtype, a->xs.at[i]->dtype);
+        proa_tensor *own = proa__wire_cast(w, factor, (proa_dtype)a->xs.at[i]->dtype);
         if (!own) return proa_error();
         PROA_TRY(proa_wire_op(w, "elementwise_mul"));
         PROA_TRY(proa_wire_put_input(w, "X", a->xs.at[i]));

@@ -174,10 +174,11 @@ proa_status linspace_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa_linspace(start, stop, num, .dtype = d));
 }
 
-/* A number as a variable: its own tensor, or a constant made by an op before. */
+/* A number as a variable of a dtype, which Paddle's kernels read without asking: its own tensor, or a
+ * constant made by an op before. */
 static proa_tensor *number_variable(proa_wire_writer *w, const proa_scalar *s, proa_dtype d)
 {
-    if (s->kind == PROA_SCALAR_TENSOR) return s->tensor;
+    if (s->kind == PROA_SCALAR_TENSOR) return proa__wire_cast(w, s->tensor, d);
     proa_meta m = {.dtype = d, .ndim = 1, .shape = {1}};
     proa_tensor *t = proa_wire_temporary(w, &m);
     if (!t) return NULL;

@@ -290,18 +290,8 @@ proa_status cumsum_read(proa_wire_reader *r)
 proa_status cumsum_write(const void *args, proa_wire_writer *w)
 {
     const proa_cumsum_args *a = args;
-    proa_tensor *x = a->x;
-    if (a->x->dtype != a->out->dtype) {
-        proa_meta m = proa_meta_of(a->x);
-        m.dtype = (proa_dtype)a->out->dtype;
-        x = proa_wire_temporary(w, &m);
-        if (!x) return proa_error();
-        PROA_TRY(proa_wire_op(w, "cast"));
-        PROA_TRY(proa_wire_put_input(w, "X", a->x));
-        PROA_TRY(proa__wire_put_dtype(w, "in_dtype", (proa_dtype)a->x->dtype));
-        PROA_TRY(proa__wire_put_dtype(w, "out_dtype", m.dtype));
-        PROA_TRY(proa_wire_put_output(w, "Out", x));
-    }
+    proa_tensor *x = proa__wire_cast(w, a->x, (proa_dtype)a->out->dtype);
+    if (!x) return proa_error();
     PROA_TRY(proa_wire_op(w, "cumsum"));
     PROA_TRY(proa_wire_put_input(w, "X", x));
     PROA_TRY(write_axis(w, "cumsum", &a->axis, a->x, PROA_WIRE_INT, a->flatten));

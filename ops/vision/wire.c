@@ -104,6 +104,26 @@ READER(read_linear, read_forward(r, PROA_INTERP_METHOD_LINEAR, false))
 READER(read_old_linear, read_forward(r, PROA_INTERP_METHOD_LINEAR, true))
 READER(grad_read_linear, read_backward(r, PROA_INTERP_METHOD_LINEAR))
 
+/* Sizes as Paddle's kernels read them, without asking: int32. `to` refers to `each`, which has memory for
+ * three. */
+static proa_status narrow_sizes(proa_wire_writer *w, const proa_ints *from, proa_tensor **each, proa_ints *to)
+{
+    *to = *from;
+    if (proa__is_given(from->tensor)) {
+        to->tensor = proa__wire_cast(w, from->tensor, PROA_I32);
+        if (!to->tensor) return proa_error();
+    }
+    if (!from->tensors) return PROA_OK;
+    to->tensors = each;
+    for (int64_t i = 0; i < from->count && i < 3; i++) {
+        each[i] = from->tensors[i];
+        if (!proa__is_given(each[i])) continue;
+        each[i] = proa__wire_cast(w, each[i], PROA_I32);
+        if (!each[i]) return proa_error();
+    }
+    return PROA_OK;
+}
+
 static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int ndim)
 {
     int n = ndim - 2;
@@ -135,9 +155,14 @@ static proa_status put_resize(proa_wire_writer *w, const vision_resize *r, int n
 proa_status interpolate_write(const void *args, proa_wire_writer *w)
 {
     const proa_interpolate_args *a = args;
+    vision_resize resize = VISION_RESIZE("interpolate", a);
+    proa_tensor *each[3];
+    proa_ints size;
+    PROA_TRY(narrow_sizes(w, resize.size, each, &size));
+    resize.size = &size;
     PROA_TRY(proa_wire_op(w, forward_types[a->mode]));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    PROA_TRY(put_resize(w, &VISION_RESIZE("interpolate", a), a->x->ndim));
+    PROA_TRY(put_resize(w, &resize, a->x->ndim));
     return proa_wire_put_output(w, "Out", a->out);
 }
 
@@ -146,10 +171,15 @@ proa_status interpolate_grad_write(const void *args, proa_wire_writer *w)
     const proa_interpolate_grad_args *a = args;
     proa_tensor *x = proa__wire_put_like(w, &a->shape, a->d_x);
     if (!x) return proa_error();
+    vision_resize resize = VISION_RESIZE("interpolate_grad", a);
+    proa_tensor *each[3];
+    proa_ints size;
+    PROA_TRY(narrow_sizes(w, resize.size, each, &size));
+    resize.size = &size;
     PROA_TRY(proa_wire_op(w, backward_types[a->mode]));
     PROA_TRY(proa_wire_put_input(w, "X", x));
     PROA_TRY(proa_wire_put_input(w, "Out@GRAD", a->d_out));
-    PROA_TRY(put_resize(w, &VISION_RESIZE("interpolate_grad", a), a->d_x->ndim));
+    PROA_TRY(put_resize(w, &resize, a->d_x->ndim));
     return proa_wire_put_output(w, "X@GRAD", a->d_x);
 }
 

@@ -242,6 +242,20 @@ class Ssd(nn.Layer):
         return paddle.gather(boxes, kept), paddle.gather(scores, kept)
 
 
+class Masks(nn.Layer):
+    """Maps with the place of each cell, in lengths that the run says, enlarged."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2D(5, 4, 3, padding=1)
+
+    def forward(self, x):
+        high, wide = x.shape[2], x.shape[3]
+        across = paddle.linspace(-1, 1, wide).reshape([1, 1, 1, wide]).expand([x.shape[0], 1, high, wide])
+        x = self.body(paddle.concat([x, across], 1))
+        return nn.functional.interpolate(x, size=[high * 2, wide * 3], mode="bilinear", align_corners=False)
+
+
 def floats(*dims):
     return np.random.RandomState(1).rand(*dims).astype("float32")
 
@@ -272,6 +286,7 @@ MODELS = {
     "yolo": (Yolo, [InputSpec([None, 3, 32, 48], "float32", "image"), InputSpec([None, 2], "int32", "size")],
              [floats(2, 3, 32, 48), np.array([[64, 96], [50, 70]], "int32")]),
     "ssd": (Ssd, [InputSpec([1, 3, 32, 48], "float32", "image")], [floats(1, 3, 32, 48)]),
+    "masks": (Masks, [InputSpec([None, 4, None, None])], [floats(2, 4, 3, 5)]),
     "seq2seq": (Seq2Seq, [IDS], [ints(12, 2, 5)]),
 }
 

@@ -12,7 +12,7 @@ import conftest
 import oracle
 
 HERE = pathlib.Path(__file__).resolve().parent
-PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "gpt_step", "sums", "bilstm", "yolo", "ssd"]
+PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "gpt_step", "sums", "bilstm", "yolo", "ssd", "masks"]
 CONTROL = ["breaking_for", "plain_control", "seq2seq", "two_way"]
 THEIRS = [*PLAIN, "plain_control", "seq2seq"]
 TUNED = ["lenet", "gpt", "gpt_step", "bilstm", "plain_control"]
