@@ -85,6 +85,9 @@ PROA_API proa_tensor *proa_program_data(proa_program *p, const proa_input_spec *
  * stays as it was. */
 PROA_API proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape,
                                                 proa_dtype dtype);
+/* The same for several inputs at once, for ops that take the new shapes of two of them only together. */
+PROA_API proa_status proa_program_reshape_inputs(proa_program *p, proa_tensors inputs,
+                                                 const proa_ints *shapes, const proa_dtype *dtypes);
 /* Declares that the rows of an input form sequences (Paddle's LoD): adds one input per level,
  * "<name>@LOD_<level>", int64 [sequences + 1], for their offsets. In Paddle's files these have no name. */
 PROA_API proa_status proa_program_data_lod(proa_program *p, const proa_tensor *data, int32_t levels);

@@ -371,27 +371,52 @@ static void take_shape(proa_tensor *handle, const proa_tensor *like)
     memcpy(handle->strides, like->strides, sizeof handle->strides);
 }
 
-proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape,
-                                       proa_dtype dtype)
+/* Gives the variable of an input another meta; *was gets a tensor of the old one. */
+static proa_status change_input(proa_program *p, const proa_tensor *input, proa_ints shape, proa_dtype dtype,
+                                proa_var **changed, const proa_tensor **was)
 {
-    PROA_TRY(proa_error());
-    proa_var *v = p && input ? proa__var_behind(p, input) : NULL;
+    proa_var *v = input ? proa__var_behind(p, input) : NULL;
     if (!v || !v->is_input || shape.count < 0 || shape.count > PROA_MAX_DIMS)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "program_reshape_input: needs an input of the program and at most %d dims",
+                         "program_reshape_inputs: needs inputs of the program and at most %d dims",
                          PROA_MAX_DIMS);
-    PROA_SCOPED;
     proa_meta before = proa_meta_of(v->handle),
               meta = {.dtype = dtype ? dtype : before.dtype, .ndim = (int8_t)shape.count};
     for (int i = 0; i < meta.ndim; i++) meta.shape[i] = shape.at[i];
-    const proa_tensor *was = proa__tensor_bare(&before, PROA_T_SYMBOLIC);
-    const proa_tensor *now = was ? proa__tensor_bare(&meta, PROA_T_SYMBOLIC) : NULL;
-    if (!now) return proa_error();
+    const proa_tensor *now = proa__tensor_bare(&meta, PROA_T_SYMBOLIC);
+    if (!now || !(*was = proa__tensor_bare(&before, PROA_T_SYMBOLIC))) return proa_error();
     take_shape(v->handle, now);
+    *changed = v;
+    return PROA_OK;
+}
+
+proa_status proa_program_reshape_inputs(proa_program *p, proa_tensors inputs, const proa_ints *shapes,
+                                        const proa_dtype *dtypes)
+{
+    PROA_TRY(proa_error());
+    if (!p || inputs.count < 0 || (inputs.count && (!shapes || !dtypes)))
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "program_reshape_inputs: needs a program, and a shape and a dtype an input");
+    PROA_SCOPED;
+    size_t n = (size_t)inputs.count + 1;
+    proa_var **changed = proa_scope_alloc(n * sizeof(proa_var *));
+    const proa_tensor **was = proa_scope_alloc(n * sizeof(proa_tensor *));
+    if (!changed || !was) return proa_error();
+    int64_t done = 0;
+    proa_status status = PROA_OK;
+    for (; done < inputs.count && status == PROA_OK; done += status == PROA_OK)
+        status = change_input(p, inputs.at[done], shapes[done], dtypes[done], &changed[done], &was[done]);
     p->version++;
-    proa_status status = proa__program_replay(p, NULL);
-    if (status != PROA_OK) take_shape(v->handle, was);
+    if (status == PROA_OK) status = proa__program_replay(p, NULL);
+    while (status != PROA_OK && done-- > 0) take_shape(changed[done]->handle, was[done]);
     return status;
+}
+
+proa_status proa_program_reshape_input(proa_program *p, const proa_tensor *input, proa_ints shape,
+                                       proa_dtype dtype)
+{
+    proa_tensor *one = (proa_tensor *)(uintptr_t)input;
+    return proa_program_reshape_inputs(p, (proa_tensors){.count = 1, .at = &one}, &shape, &dtype);
 }
 
 /* ---- marks ------------------------------------------------------------------------------- */

@@ -329,15 +329,25 @@ static PyObject *program_find(PyObject *self, PyObject *arg)
     return t || proa_error() != PROA_OK ? py_wrap(t) : Py_NewRef(Py_None);
 }
 
-static PyObject *program_reshape_input(PyObject *self, PyObject *args)
+static PyObject *program_reshape_inputs(PyObject *self, PyObject *args)
 {
-    PyObject *input, *shape, *dtype;
-    proa_ints ints;
-    proa_dtype d;
-    if (!PyArg_ParseTuple(args, "O!OO", py_tensor_type, &input, &shape, &dtype)) return NULL;
+    PyObject *list, *variable, *shape, *dtype;
+    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &list)) return NULL;
     PROA_SCOPED;
-    if (!py_to_ints(shape, "shape is a list of ints", &ints) || !py_to_dtype(dtype, &d)) return NULL;
-    return py_none_or_raise(proa_program_reshape_input(self_of(self), py_tensor_of(input), ints, d));
+    size_t n = (size_t)PyList_GET_SIZE(list);
+    proa_tensor **inputs = proa_scope_alloc((n + 1) * sizeof(proa_tensor *));
+    proa_ints *shapes = proa_scope_alloc((n + 1) * sizeof *shapes);
+    proa_dtype *dtypes = proa_scope_alloc((n + 1) * sizeof *dtypes);
+    if (!inputs || !shapes || !dtypes) return py_raise();
+    for (size_t i = 0; i < n; i++) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, (Py_ssize_t)i), "O!OO", py_tensor_type, &variable, &shape,
+                              &dtype) ||
+            !py_to_ints(shape, "shape is a list of ints", &shapes[i]) || !py_to_dtype(dtype, &dtypes[i]))
+            return NULL;
+        inputs[i] = py_tensor_of(variable);
+    }
+    return py_none_or_raise(proa_program_reshape_inputs(
+        self_of(self), (proa_tensors){.count = (int64_t)n, .at = inputs}, shapes, dtypes));
 }
 
 static PyObject *program_rename(PyObject *self, PyObject *args)
@@ -599,8 +609,9 @@ static PyMethodDef program_methods[] = {
     {"run", program_run, METH_O, "Runs the program on a list of tensors."},
     {"clone", (PyCFunction)(void (*)(void))program_clone, METH_VARARGS | METH_KEYWORDS, "A deep copy."},
     {"data", program_data, METH_VARARGS, "data(name, shape, dtype=None): a fed variable."},
-    {"reshape_input", program_reshape_input, METH_VARARGS,
-     "reshape_input(variable, shape, dtype): another shape and dtype, which what ops make of it follows."},
+    {"reshape_inputs", program_reshape_inputs, METH_VARARGS,
+     "reshape_inputs([(variable, shape, dtype)]): other shapes and dtypes, which what ops make of them "
+     "follows."},
     {"data_lod", program_data_lod, METH_VARARGS,
      "data_lod(data, levels): inputs <name>@LOD_<level> for the offsets of its sequences."},
     {"persistable", program_persistable, METH_VARARGS,

@@ -55,7 +55,7 @@ class _Method:
             declared, shape = var.declared_shape, one.shape
             wide = [n if n == m else -1 for n, m in zip(declared, shape)]
             if len(declared) == len(shape) and wide != list(declared):
-                self.program.reshape_input(var, wide, None)
+                self.program.reshape_inputs([(var, wide, None)])
                 changed = True
         if changed:
             self._predict = self._train = self._training_program = self._static = None

@@ -48,7 +48,27 @@ def gradient_of(program, name):
 def _gradients(program, targets, inputs, seeds, stops):
     if program._late is not None:
         return program._late.gradients(program, targets, inputs, seeds, stops)
-    return program._core.gradients(targets, inputs, seeds or None, stops or None)
+    core, before = program._core, len(program._core.ops(0))
+    found = core.gradients(targets, inputs, seeds or None, stops or None)
+    names = [[None if one is None else one.name for one in of] for of in (targets, inputs, seeds or (), stops or (), found)]
+    program._backwards.append((before, len(core.ops(0)), names))
+    return found
+
+
+def reshape(core, changes, backwards):
+    """Gives inputs of a clone other shapes and dtypes: [(variable's name, shape, dtype)]. Operators of a backward know the ranks
+    that they were made for: with others, one at the program's end is made anew."""
+    ranks = any(core.find(name).ndim != len(shape) for name, shape, _ in changes)
+    ends = [begin for begin, *_ in backwards[1:]] + [len(core.ops(0))]
+    again = backwards if ranks and [end for _, end, _ in backwards] == ends else ()
+    if again:
+        core.keep(list(range(again[0][0])))
+    core.reshape_inputs([(core.find(name), shape, dtype) for name, shape, dtype in changes])
+    for _, _, names in again:
+        targets, inputs, seeds, stops = ([core.find(name) for name in of] for of in names[:4])
+        for name, made in zip(names[4], core.gradients(targets, inputs, seeds or None, stops or None)):
+            if name is not None and made is not None and made.name != name:
+                core.rename(made.name, name)
 
 
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None,

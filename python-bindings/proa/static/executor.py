@@ -7,7 +7,7 @@ from collections import OrderedDict
 from .. import _core
 from ..framework.dtype import dtype_name
 from . import scope as _scope
-from .backward import gradient_of
+from .backward import gradient_of, reshape
 from .late import LatePlan
 from .pipeline import prepared as pipelined
 from .places import set_device
@@ -57,8 +57,8 @@ class _Plan:
     def __init__(self, program, feeds, lods, shapes, fetches, scope, prune, passes):
         self.program, self.scope = program, scope
         core = self.core = program._core.clone()
-        for name, (shape, dtype) in shapes.items():
-            core.reshape_input(core.find(name), shape, dtype)
+        if shapes:
+            reshape(core, [(name, *change) for name, change in shapes.items()], program._backwards)
         self.feeds = [_Feed(name, core.find(name)) for name in feeds]
         # a fed tensor's sequences are inputs of their own, and so are those of what is fetched
         self.fed_lods = [(name, level, var) for name, var in ((f.name, f.var) for f in self.feeds) if lods.get(name)

@@ -290,6 +290,7 @@ class Program:
         self._declared_lod = {}  # levels of sequences of variables that no operator has made
         self._optimizer = None
         self._loaders = []  # what DataLoader.from_generator(iterable=False) feeds to every run
+        self._backwards = []  # (first operator, end, names of targets, inputs, seeds, stops, gradients) of each
         self._any_shape = set()  # fed variables whose values may have other shapes and dtypes than declared
         self._loss = None  # of append_backward
         self._kept = set()  # variables whose values stay in the scope
@@ -408,6 +409,7 @@ class Program:
         copy._seed = self._seed
         copy.lr_scheduler, copy.lr_var_name = self.lr_scheduler, self.lr_var_name
         copy._late, copy._any_shape = self._late and self._late.copy_for(copy), set(self._any_shape)
+        copy._backwards = list(self._backwards)
         copy._rewritten, copy._kept = dict(self._rewritten), set(self._kept)
         return copy
 
