@@ -20,6 +20,7 @@
 #include <proa/ops/elementwise.h>
 #include <proa/ops/embedding.h>
 #include <proa/ops/fft.h>
+#include <proa/ops/focus.h>
 #include <proa/ops/graph.h>
 #include <proa/ops/hash.h>
 #include <proa/ops/index.h>
@@ -38,6 +39,7 @@
 #include <proa/ops/reduce.h>
 #include <proa/ops/regions.h>
 #include <proa/ops/rnn.h>
+#include <proa/ops/sampling.h>
 #include <proa/ops/sequence.h>
 #include <proa/ops/shape.h>
 #include <proa/ops/softmax.h>
@@ -47,6 +49,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "deadfab61f8e56a7245ef17672be1658587357c7ef46d7eaa3bd3cdca578c4f4"
+#define PROA_TABLE_HASH "114463cdee8c06c46a0d6ac60dd949644c5c1af74f9d2fe2355f391844610df3"
 
 #endif

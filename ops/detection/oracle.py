@@ -55,3 +55,9 @@ def bipartite_match(dist, offsets, **attrs):
 
 def polygon_box_transform(input):
     return legacy("polygon_box_transform", input)
+
+
+def yolov3_loss(x, gt_box, gt_label, gt_score, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, use_label_smooth,
+                scale_x_y):
+    return ops.yolo_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score,
+                         use_label_smooth, None, scale_x_y), None, None

@@ -121,6 +121,173 @@ def multiclass_nms(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_t
     return (np.array(rows).reshape(-1, 6), np.array(places, "int32").reshape(-1, 1), np.array(counts, "int32"))
 
 
+def even_odd(polygon, points):
+    """Whether each of the points is in a polygon."""
+    inside = np.zeros(len(points), bool)
+    for (ax, ay), (bx, by) in zip(polygon, np.roll(polygon, -1, 0)):
+        passes = (ay <= points[:, 1]) != (by <= points[:, 1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside ^= passes & (points[:, 0] > ax + (points[:, 1] - ay) / (by - ay) * (bx - ax))
+    return inside
+
+
+def polygon_overlap(a, b):
+    """Intersection over union of polygons; what they share is counted on a fine grid."""
+    a, b = a.reshape(-1, 2), b.reshape(-1, 2)
+    areas = [abs((p[:, 0] * np.roll(p[:, 1], -1) - p[:, 1] * np.roll(p[:, 0], -1)).sum()) / 2 for p in (a, b)]
+    low, high = np.minimum(a.min(0), b.min(0)), np.maximum(a.max(0), b.max(0))
+    steps = (np.arange(400) + 0.5) / 400
+    grid = np.stack(np.meshgrid(*(low[k] + steps * (high[k] - low[k]) for k in (0, 1))), -1).reshape(-1, 2)
+    shared = (even_odd(a, grid) & even_odd(b, grid)).mean() * (high - low).prod()
+    return shared / (sum(areas) - shared) if shared else 0.0
+
+
+def kept_of(boxes, scores, threshold, eta, judge):
+    """Indices that stay, in their order, by (threshold, eta)."""
+    kept, limit = [], threshold
+    for i in scores:
+        if all(judge(boxes[k], boxes[i]) <= limit for k in kept):
+            kept.append(i)
+            limit = limit * eta if eta < 1 and limit > 0.5 else limit
+    return kept
+
+
+def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True, nms_eta=1.0,
+                       background_label=-1):
+    def judge(a, b):
+        return overlap(a, b, 0 if normalized else 1) if len(a) == 4 else polygon_overlap(a, b)
+    rows, ends = [], [0]
+    for boxes, of in zip(bboxes.astype("float64"), scores.astype("float64")):
+        found = []
+        for label in range(len(of)):
+            if label == background_label:
+                continue
+            at, mine = 0, of[label]
+            for i in range(1, len(boxes)):
+                if judge(boxes[i], boxes[at]) > nms_threshold:
+                    boxes[at] = (boxes[i] * mine[i] + boxes[at] * mine[at]) / (mine[i] + mine[at])
+                    mine[at], mine[i] = mine[at] + mine[i], -np.inf
+                else:
+                    at = i
+            best = [i for i in np.argsort(-mine, kind="stable") if mine[i] > score_threshold]
+            best = best[:nms_top_k] if nms_top_k > -1 else best
+            found += [(label, mine[i], *boxes[i]) for i in kept_of(boxes, best, nms_threshold, nms_eta, judge)]
+        if keep_top_k > -1:
+            found = sorted(sorted(found, key=lambda one: -one[1])[:keep_top_k], key=lambda one: one[0])
+        rows += found
+        ends.append(len(rows))
+    if not rows:
+        return np.full((1, 1), -1.0), np.array([0, 1])
+    return np.array(rows), np.array(ends)
+
+
+def decoded(offsets, anchor, info):
+    """A box from offsets of an anchor, in pixels before scaling, inside of the image."""
+    size = anchor[2:] - anchor[:2] + 1
+    centre, half = offsets[:2] * size + anchor[:2] + size / 2, np.exp(offsets[2:]) * size / 2
+    end = np.round(info[1::-1] / info[2]) - 1
+    return np.clip(np.concatenate([centre - half, centre + half - 1]) / info[2], 0, np.tile(end, 2))
+
+
+def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold, nms_top_k, keep_top_k, nms_threshold, nms_eta=1.0):
+    rows, ends = [], [0]
+    for image, info in enumerate(im_info):
+        boxes, of = [], []
+        for level, (box, score, anchor) in enumerate(zip(bboxes, scores, anchors)):
+            flat = score[image].reshape(-1)
+            best = [i for i in np.argsort(-flat, kind="stable") if flat[i] > (score_threshold if level + 1 < len(scores) else 0)]
+            for i in best[:nms_top_k] if nms_top_k > -1 else best:
+                at, label = divmod(int(i), score.shape[2])
+                boxes.append(decoded(box[image, at], anchor[at], info))
+                of.append((label, flat[i]))
+        found = []
+        for label in range(scores[0].shape[2]):
+            mine = sorted((i for i in range(len(of)) if of[i][0] == label), key=lambda i: -of[i][1])
+            kept = kept_of(boxes, mine, nms_threshold, nms_eta, lambda a, b: overlap(a, b, 1))
+            found += [(label + 1, of[i][1], *boxes[i]) for i in kept]
+        found.sort(key=lambda one: -one[1])
+        rows += found[:keep_top_k] if keep_top_k > -1 else found
+        ends.append(len(rows))
+    return np.array(rows).reshape(-1, 6), np.array(ends)
+
+
+def sigmoid(v):
+    return 1 / (1 + np.exp(-v))
+
+
+def entropy(v, label):
+    return np.maximum(v, 0) - v * label + np.log1p(np.exp(-np.abs(v)))
+
+
+def centred_overlap(a, b):
+    low = np.maximum(a[..., :2] - a[..., 2:] / 2, b[..., :2] - b[..., 2:] / 2)
+    both = np.clip(np.minimum(a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2) - low, 0, None).prod(-1)
+    return both / (a[..., 2:].prod(-1) + b[..., 2:].prod(-1) - both)
+
+
+def yolo_matches(x, gt_box, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, scale_x_y):
+    """(predictions [N, masks, 5 + classes, H, W], whether each is ignored, the mask's index of each true box)."""
+    n, _, h, w = x.shape
+    parts, pairs, size = x.reshape(n, len(anchor_mask), 5 + class_num, h, w), np.reshape(anchors, (-1, 2)), downsample_ratio * h
+    grid = np.stack(np.meshgrid(np.arange(w), np.arange(h)))
+    centre = (sigmoid(parts[:, :, :2]) * scale_x_y - (scale_x_y - 1) / 2 + grid) / np.array([w, h])[:, None, None]
+    sides = np.exp(parts[:, :, 2:4]) * (pairs[list(anchor_mask)] / size)[:, :, None, None]
+    made = np.moveaxis(np.concatenate([centre, sides], 2), 2, -1)[:, :, :, :, None]
+    given = (gt_box[..., 2:] > 1e-6).all(-1)
+    found = np.where(given[:, None, None, None], centred_overlap(made, gt_box[:, None, None, None]), 0)
+    shapes = np.concatenate([np.zeros_like(pairs), pairs / size], 1)
+    best = centred_overlap(np.concatenate([gt_box[..., :2] * 0, gt_box[..., 2:]], -1)[:, :, None], shapes).argmax(-1)
+    place = np.array([list(anchor_mask).index(k) if k in anchor_mask else -1 for k in range(len(pairs))])
+    return parts, found.max(-1) > ignore_thresh, np.where(given, place[best], -1)
+
+
+def yolov3_loss(x, gt_box, gt_label, gt_score, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio,
+                use_label_smooth=True, scale_x_y=1.0):
+    parts, ignored, match = yolo_matches(x, gt_box, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, scale_x_y)
+    (n, b), (h, w) = gt_label.shape, x.shape[2:]
+    objectness, loss = np.where(ignored, -1.0, 0.0), np.zeros(n)
+    rest = min(1 / class_num, 1 / 40) if use_label_smooth else 0.0
+    for i, k in np.ndindex(n, b):
+        m, score = match[i, k], 1.0 if gt_score is None else gt_score[i, k]
+        if m < 0:
+            continue
+        at = gt_box[i, k, :2] * (w, h)
+        column, row = at.astype(int)
+        mine = parts[i, m, :, row, column]
+        place = entropy(mine[:2], at - at.astype(int)).sum()
+        pair = np.array(anchors[2 * anchor_mask[m]:][:2])
+        place += np.abs(mine[2:4] - np.log(gt_box[i, k, 2:] * downsample_ratio * h / pair)).sum()
+        labels = np.where(np.arange(class_num) == gt_label[i, k], 1 - rest, rest)
+        loss[i] += (place * (2 - gt_box[i, k, 2] * gt_box[i, k, 3]) + entropy(mine[5:], labels).sum()) * score
+        objectness[i, m, row, column] = score
+    sure = parts[:, :, 4]
+    loss += np.where(objectness > 1e-5, entropy(sure, 1) * objectness, np.where(objectness > -0.5, entropy(sure, 0), 0)).sum((1, 2, 3))
+    return loss, objectness, match
+
+
+def yolov3_loss_grad(x, gt_box, gt_label, gt_score, objectness, match, d_loss, anchors, anchor_mask, class_num, ignore_thresh,
+                     downsample_ratio, use_label_smooth=True, scale_x_y=1.0):
+    (n, b), (h, w) = gt_label.shape, x.shape[2:]
+    parts = x.reshape(n, len(anchor_mask), 5 + class_num, h, w)
+    d_x, rest = np.zeros_like(parts), min(1 / class_num, 1 / 40) if use_label_smooth else 0.0
+    for i, k in np.ndindex(n, b):
+        m, score = match[i, k], 1.0 if gt_score is None else gt_score[i, k]
+        if m < 0:
+            continue
+        at = gt_box[i, k, :2] * (w, h)
+        column, row = at.astype(int)
+        mine, to = parts[i, m, :, row, column], d_x[i, m, :, row, column]
+        pair = np.array(anchors[2 * anchor_mask[m]:][:2])
+        wanted = np.log(gt_box[i, k, 2:] * downsample_ratio * h / pair)
+        scale = (2 - gt_box[i, k, 2] * gt_box[i, k, 3]) * score
+        to[:2] += (sigmoid(mine[:2]) - (at - at.astype(int))) * scale
+        to[2:4] += np.where(mine[2:4] > wanted, 1, -1) * scale
+        to[5:] += (sigmoid(mine[5:]) - np.where(np.arange(class_num) == gt_label[i, k], 1 - rest, rest)) * score
+    sure = parts[:, :, 4]
+    d_x[:, :, 4] = np.where(objectness > 1e-5, (sigmoid(sure) - 1) * objectness, np.where(objectness > -0.5, sigmoid(sure), 0))
+    return (d_x * d_loss[:, None, None, None, None]).reshape(x.shape)
+
+
 def anchor_generator(input, anchor_sizes, aspect_ratios, variances, stride, offset):
     h, w = input.shape[2:]
     across, down = stride

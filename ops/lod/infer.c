@@ -442,9 +442,25 @@ proa_status sequence_reshape_grad_infer(const proa_sequence_reshape_grad_args *a
 
 proa_status lod_reset_infer(const proa_lod_reset_args *a, proa_lod_reset_metas *m)
 {
-    PROA_TRY(check_x("lod_reset", a->x, 1));
-    PROA_TRY(check_offsets("lod_reset", "y_offsets", a->y_offsets));
+    const char *op = "lod_reset";
+    PROA_TRY(check_x(op, a->x, 1));
     m->out = proa_meta_of(a->x);
+    int64_t count = a->target_lod.count;
+    if (!proa__absent(a->y_offsets)) {
+        PROA_TRY(check_offsets(op, "y_offsets", a->y_offsets));
+        count = a->y_offsets->shape[0];
+    } else if (!proa__absent(a->y)) {
+        if (a->y->dtype != PROA_I32 && a->y->dtype != PROA_I64)
+            return OP_FAIL(op, INVALID_ARGUMENT, "y",
+                           "is %s without sequences (LoD); expected sequences, or offsets in int32",
+                           proa__tensor_text(a->y));
+        count = a->y->numel;
+    }
+    if (count == 0 || count == 1)
+        return OP_FAIL(op, INVALID_ARGUMENT, "target_lod",
+                       "has %lld offsets; expected y, or where each sequence begins and the last ends",
+                       (long long)count);
+    m->out_offsets = (proa_meta){.dtype = PROA_I64, .ndim = 1, .shape = {count}};
     return PROA_OK;
 }
 

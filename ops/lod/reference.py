@@ -171,8 +171,9 @@ def sequence_reshape_grad(x, d_out):
     return d_out.reshape(x.shape)
 
 
-def lod_reset(x, y, y_offsets):
-    return x
+def lod_reset(x, y=None, y_offsets=None, target_lod=()):
+    offsets = y_offsets if y_offsets is not None else y if y is not None else np.array(target_lod)
+    return x, np.asarray(offsets, "int64").reshape(-1)
 
 
 def sequence_enumerate(x, offsets, win_size, pad_value=0):

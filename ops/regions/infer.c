@@ -10,7 +10,7 @@ static bool is_count(const proa_tensor *t)
 
 /* ---- regions ---------------------------------------------------------------------------- */
 
-/* Arguments that the three poolings share. */
+/* Arguments that the poolings share. */
 typedef struct pooled {
     const char *op;
     const proa_tensor *x, *boxes, *boxes_num, *offsets;
@@ -107,6 +107,23 @@ proa_status roi_pool_grad_infer(const proa_roi_pool_grad_args *a, proa_roi_pool_
     PROA_TRY(check_pooled(&p));
     PROA_TRY(check_like(&p, "arg_max", a->arg_max, a->x->shape[1], PROA_I64));
     m->d_x = proa_meta_of(a->x);
+    return check_like(&p, "d_out", a->d_out, a->x->shape[1], (proa_dtype)a->x->dtype);
+}
+
+proa_status prroi_pool_infer(const proa_prroi_pool_args *a, proa_prroi_pool_metas *m)
+{
+    pooled p = POOLED(a, "prroi_pool");
+    PROA_TRY(check_pooled(&p));
+    m->out = pooled_meta(&p, a->x->shape[1]);
+    return PROA_OK;
+}
+
+proa_status prroi_pool_grad_infer(const proa_prroi_pool_grad_args *a, proa_prroi_pool_grad_metas *m)
+{
+    pooled p = POOLED(a, "prroi_pool_grad");
+    PROA_TRY(check_pooled(&p));
+    m->d_x = proa_meta_of(a->x);
+    m->d_boxes = proa_meta_of(a->boxes);
     return check_like(&p, "d_out", a->d_out, a->x->shape[1], (proa_dtype)a->x->dtype);
 }
 

@@ -1,4 +1,4 @@
-"""NumPy references of RoI pooling (roi_align, roi_pool, psroi_pool), deformable convolution, region proposals and
+"""NumPy references of RoI pooling (roi_align, roi_pool, psroi_pool, prroi_pool), deformable convolution, region proposals and
 matrix_nms, and of their gradients. One function per op, named as the op: tests/ops/test_ops.py calls it with the
 op's fields, tensors as NumPy arrays, and compares Proa's outputs with the outputs that it returns, in the op table's
 order (None: not compared)."""
@@ -48,6 +48,60 @@ def roi_align_grad(x, boxes, boxes_num, offsets, d_out, pooled_height, pooled_wi
         d_x[k] += np.einsum("chw,hi,wj->cij", d, *mixtures(box, x.shape[2:], pooled_height, pooled_width, spatial_scale,
                                                            sampling_ratio, aligned))
     return d_x
+
+
+def hat_integral(v):
+    """∫ of max(0, 1 − |t|) up to v."""
+    v = np.clip(v, -1, 1)
+    return np.where(v < 0, (v + 1) ** 2 / 2, 1 - (1 - v) ** 2 / 2)
+
+
+def spans(box, rows, columns, scale):
+    """(row, column, edges of its cell: left, top, right, bottom)."""
+    left, top, right, bottom = box * scale
+    wide, high = max(right - left, 0) / columns, max(bottom - top, 0) / rows
+    for r in range(rows):
+        for c in range(columns):
+            yield r, c, (left + c * wide, top + r * high, left + (c + 1) * wide, top + (r + 1) * high)
+
+
+def integral_weights(low, high, n):
+    return hat_integral(high - np.arange(n)) - hat_integral(low - np.arange(n))
+
+
+def edge_weights(at, n):
+    return np.maximum(0, 1 - np.abs(at - np.arange(n)))
+
+
+def prroi_pool(x, boxes, boxes_num, offsets, pooled_height, pooled_width, spatial_scale):
+    out = np.zeros((len(boxes), x.shape[1], pooled_height, pooled_width))
+    for i, (k, box) in enumerate(zip(owners(boxes_num, offsets), boxes)):
+        for r, c, (left, top, right, bottom) in spans(box, pooled_height, pooled_width, spatial_scale):
+            if (right - left) * (bottom - top) > 0:
+                down, across = integral_weights(top, bottom, x.shape[2]), integral_weights(left, right, x.shape[3])
+                out[i, :, r, c] = np.einsum("chw,h,w->c", x[k], down, across) / ((right - left) * (bottom - top))
+    return out
+
+
+def prroi_pool_grad(x, boxes, boxes_num, offsets, d_out, pooled_height, pooled_width, spatial_scale):
+    d_x, d_boxes, (height, width) = np.zeros_like(x), np.zeros_like(boxes), x.shape[2:]
+    out = prroi_pool(x, boxes, boxes_num, offsets, pooled_height, pooled_width, spatial_scale)
+    for i, (k, box) in enumerate(zip(owners(boxes_num, offsets), boxes)):
+        for r, c, (left, top, right, bottom) in spans(box, pooled_height, pooled_width, spatial_scale):
+            area, d = (right - left) * (bottom - top), d_out[i, :, r, c]
+            if area <= 0:
+                continue
+            down, across = integral_weights(top, bottom, height), integral_weights(left, right, width)
+            d_x[k] += d[:, None, None] / area * down[:, None] * across
+            for axis, edges, cells, cell in ((0, (left, right), pooled_width, c), (1, (top, bottom), pooled_height, r)):
+                other = bottom - top if axis == 0 else right - left
+                for sign, at, part in ((-1, edges[0], cell / cells), (1, edges[1], (cell + 1) / cells)):
+                    side = np.einsum("chw,h,w->c", x[k], *((down, edge_weights(at, width)) if axis == 0
+                                                           else (edge_weights(at, height), across)))
+                    moved = sign * ((side - out[i, :, r, c] * other) * d).sum() / area * spatial_scale
+                    d_boxes[i, axis] += moved * (1 - part)
+                    d_boxes[i, axis + 2] += moved * part
+    return d_x, d_boxes
 
 
 def half_up(v):

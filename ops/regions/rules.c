@@ -27,6 +27,16 @@ proa_status psroi_pool_vjp(const proa_psroi_pool_args *a, proa_psroi_pool_grads 
     return proa_error();
 }
 
+proa_status prroi_pool_vjp(const proa_prroi_pool_args *a, proa_prroi_pool_grads *g)
+{
+    proa_prroi_pool_grad_result r = proa_prroi_pool_grad(
+        a->x, a->boxes, a->boxes_num, a->offsets, g->d_out, .pooled_height = a->pooled_height,
+        .pooled_width = a->pooled_width, .spatial_scale = rows_option_float(a->spatial_scale));
+    if (g->want_x) g->d_x = r.d_x;
+    if (g->want_boxes) g->d_boxes = r.d_boxes;
+    return proa_error();
+}
+
 proa_status deformable_conv_vjp(const proa_deformable_conv_args *a, proa_deformable_conv_grads *g)
 {
     proa_deformable_conv_grad_result r = proa_deformable_conv_grad(

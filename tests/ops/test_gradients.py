@@ -30,6 +30,7 @@ STANDS_FOR = {"scaled_dot_product_attention_grad": "flash_attn_grad", "global_sq
               # a parameter server's: Paddle's forms name variables of scopes, where ours carry tables' numbers
               "distributed_lookup_table": "distributed_lookup_table", "distributed_push_sparse": "distributed_push_sparse",
               "ps_send": "send", "ps_send_barrier": "send_barrier", "ps_recv": None,
+              "prroi_pool_grad": None, "sample_logits_grad": None,  # of operators that 2.1 was the last to have
               **FUSED, **INTEGERS}
 
 

@@ -16,7 +16,11 @@ typedef struct proa_data_norm_args {
     proa_tensor *batch_size;
     proa_tensor *batch_sum;
     proa_tensor *batch_square_sum;
+    proa_tensor *scale_w;
+    proa_tensor *bias;
     double epsilon;
+    int64_t slot_dim;
+    bool enable_scale_and_shift;
     proa_tensor *y;
     proa_tensor *means;
     proa_tensor *scales;
@@ -26,25 +30,35 @@ typedef struct proa_data_norm_grad_args {
     proa_tensor *x;
     proa_tensor *means;
     proa_tensor *scales;
+    proa_tensor *scale_w;
+    proa_tensor *bias;
     proa_tensor *d_y;
     double epsilon;
+    int64_t slot_dim;
+    bool enable_scale_and_shift;
     proa_tensor *d_x;
     proa_tensor *d_batch_size;
     proa_tensor *d_batch_sum;
     proa_tensor *d_batch_square_sum;
+    proa_tensor *d_scale_w;
+    proa_tensor *d_bias;
 } proa_data_norm_grad_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 /* y = (x − means) · scales with means = batch_sum / batch_size and scales = √(batch_size / batch_square_sum),
- * by column. What backward gives the three statistics is no derivative, but what the batch adds to them: its
- * size, its sum, and its sum of squared distances from the means plus size · epsilon; an optimizer of rate −1
- * would gather them.
- * (Tensor x, Tensor batch_size, Tensor batch_sum, Tensor batch_square_sum, float epsilon = 1e-4) -> (Tensor
- * y, Tensor means, Tensor scales) */
+ * by column; with enable_scale_and_shift times scale_w, plus bias. Slots of slot_dim columns (−1: none) whose
+ * first number is 0 become 0. What backward gives the three statistics is no derivative, but what the batch
+ * adds to them: its size, its sum, and its sum of squared distances from the means plus size · epsilon (of
+ * slots, the means of rows that show them, and 1); an optimizer of rate −1 would gather them.
+ * (Tensor x, Tensor batch_size, Tensor batch_sum, Tensor batch_square_sum, Tensor? scale_w, Tensor? bias,
+ * float epsilon = 1e-4, int slot_dim = -1, bool enable_scale_and_shift = false) -> (Tensor y, Tensor means,
+ * Tensor scales) */
 typedef struct proa_data_norm_opts {
     char _;
     double epsilon; /* default 1e-4 */
+    int64_t slot_dim; /* default -1 */
+    bool enable_scale_and_shift; /* default false */
 } proa_data_norm_opts;
 typedef struct proa_data_norm_result {
     proa_tensor *y;
@@ -52,31 +66,37 @@ typedef struct proa_data_norm_result {
     proa_tensor *scales;
 } proa_data_norm_result;
 PROA_API proa_data_norm_result proa_data_norm_opt(proa_tensor *x, proa_tensor *batch_size, proa_tensor
-    *batch_sum, proa_tensor *batch_square_sum, proa_data_norm_opts opts);
+    *batch_sum, proa_tensor *batch_square_sum, proa_tensor *scale_w, proa_tensor *bias, proa_data_norm_opts
+    opts);
 #define proa_data_norm(...) PROA_X_data_norm_(__VA_ARGS__, )
-#define PROA_X_data_norm_(x, batch_size, batch_sum, batch_square_sum, ...) \
-    proa_data_norm_opt((x), (batch_size), (batch_sum), (batch_square_sum), \
+#define PROA_X_data_norm_(x, batch_size, batch_sum, batch_square_sum, scale_w, bias, ...) \
+    proa_data_norm_opt((x), (batch_size), (batch_sum), (batch_square_sum), (scale_w), (bias), \
     PROA_LITERAL(proa_data_norm_opts){._ = 0, __VA_ARGS__})
 
 /* Backward of data_norm, and what the batch adds to its statistics.
- * (Tensor x, Tensor means, Tensor scales, Tensor d_y, float epsilon = 1e-4) -> (Tensor d_x, Tensor
- * d_batch_size, Tensor d_batch_sum, Tensor d_batch_square_sum) */
+ * (Tensor x, Tensor means, Tensor scales, Tensor? scale_w, Tensor? bias, Tensor d_y, float epsilon = 1e-4,
+ * int slot_dim = -1, bool enable_scale_and_shift = false) -> (Tensor d_x, Tensor d_batch_size, Tensor
+ * d_batch_sum, Tensor d_batch_square_sum, Tensor? d_scale_w, Tensor? d_bias) */
 typedef struct proa_data_norm_grad_opts {
     char _;
     double epsilon; /* default 1e-4 */
+    int64_t slot_dim; /* default -1 */
+    bool enable_scale_and_shift; /* default false */
 } proa_data_norm_grad_opts;
 typedef struct proa_data_norm_grad_result {
     proa_tensor *d_x;
     proa_tensor *d_batch_size;
     proa_tensor *d_batch_sum;
     proa_tensor *d_batch_square_sum;
+    proa_tensor *d_scale_w;
+    proa_tensor *d_bias;
 } proa_data_norm_grad_result;
 PROA_API proa_data_norm_grad_result proa_data_norm_grad_opt(proa_tensor *x, proa_tensor *means, proa_tensor
-    *scales, proa_tensor *d_y, proa_data_norm_grad_opts opts);
+    *scales, proa_tensor *scale_w, proa_tensor *bias, proa_tensor *d_y, proa_data_norm_grad_opts opts);
 #define proa_data_norm_grad(...) PROA_X_data_norm_grad_(__VA_ARGS__, )
-#define PROA_X_data_norm_grad_(x, means, scales, d_y, ...) \
-    proa_data_norm_grad_opt((x), (means), (scales), (d_y), PROA_LITERAL(proa_data_norm_grad_opts){._ = 0, \
-    __VA_ARGS__})
+#define PROA_X_data_norm_grad_(x, means, scales, scale_w, bias, d_y, ...) \
+    proa_data_norm_grad_opt((x), (means), (scales), (scale_w), (bias), (d_y), \
+    PROA_LITERAL(proa_data_norm_grad_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }

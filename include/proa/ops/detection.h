@@ -141,6 +141,69 @@ typedef struct proa_multiclass_nms_args {
     proa_tensor *rois_num;
 } proa_multiclass_nms_args;
 
+typedef struct proa_locality_aware_nms_args {
+    proa_tensor *bboxes;
+    proa_tensor *scores;
+    double score_threshold;
+    int64_t nms_top_k;
+    int64_t keep_top_k;
+    double nms_threshold;
+    bool normalized;
+    double nms_eta;
+    int64_t background_label;
+    proa_tensor *out;
+    proa_tensor *out_offsets;
+} proa_locality_aware_nms_args;
+
+typedef struct proa_retinanet_detection_output_args {
+    proa_tensors bboxes;
+    proa_tensors scores;
+    proa_tensors anchors;
+    proa_tensor *im_info;
+    double score_threshold;
+    int64_t nms_top_k;
+    int64_t keep_top_k;
+    double nms_threshold;
+    double nms_eta;
+    proa_tensor *out;
+    proa_tensor *out_offsets;
+} proa_retinanet_detection_output_args;
+
+typedef struct proa_yolov3_loss_args {
+    proa_tensor *x;
+    proa_tensor *gt_box;
+    proa_tensor *gt_label;
+    proa_tensor *gt_score;
+    proa_ints anchors;
+    proa_ints anchor_mask;
+    int64_t class_num;
+    double ignore_thresh;
+    int64_t downsample_ratio;
+    bool use_label_smooth;
+    double scale_x_y;
+    proa_tensor *loss;
+    proa_tensor *objectness;
+    proa_tensor *match;
+} proa_yolov3_loss_args;
+
+typedef struct proa_yolov3_loss_grad_args {
+    proa_tensor *x;
+    proa_tensor *gt_box;
+    proa_tensor *gt_label;
+    proa_tensor *gt_score;
+    proa_tensor *objectness;
+    proa_tensor *match;
+    proa_tensor *d_loss;
+    proa_ints anchors;
+    proa_ints anchor_mask;
+    int64_t class_num;
+    double ignore_thresh;
+    int64_t downsample_ratio;
+    bool use_label_smooth;
+    double scale_x_y;
+    proa_tensor *d_x;
+} proa_yolov3_loss_grad_args;
+
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 /* Anchors [H, W, A, 4] (x1, y1, x2, y2 in pixels) round the cells of input [N, C, H, W], and their variances
@@ -373,6 +436,106 @@ PROA_API proa_multiclass_nms_result proa_multiclass_nms_opt(proa_tensor *bboxes,
 #define PROA_X_multiclass_nms_(bboxes, scores, boxes_num, score_threshold, nms_top_k, keep_top_k, ...) \
     proa_multiclass_nms_opt((bboxes), (scores), (boxes_num), (score_threshold), (nms_top_k), (keep_top_k), \
     PROA_LITERAL(proa_multiclass_nms_opts){._ = 0, __VA_ARGS__})
+
+/* As multiclass_nms, of boxes [N, M, 4] or polygons [N, M, 8 … 32] in the order of pixels: neighbours that
+ * overlap by more than nms_threshold are merged first, weighted by their scores, which are added (Zhou et
+ * al., 2017). out [K, 2 + sides] is class, score and box, by image and class; one element of −1 where nothing
+ * is left. out_offsets: where each image's rows begin.
+ * (Tensor bboxes, Tensor scores, float score_threshold, int nms_top_k, int keep_top_k, float nms_threshold =
+ * 0.3, bool normalized = true, float nms_eta = 1.0, int background_label = -1) -> (Tensor out, Tensor
+ * out_offsets) */
+typedef struct proa_locality_aware_nms_opts {
+    char _;
+    double nms_threshold; /* default 0.3 */
+    bool no_normalized; /* default true */
+    double nms_eta; /* default 1.0 */
+    int64_t background_label; /* default -1 */
+} proa_locality_aware_nms_opts;
+typedef struct proa_locality_aware_nms_result {
+    proa_tensor *out;
+    proa_tensor *out_offsets;
+} proa_locality_aware_nms_result;
+PROA_API proa_locality_aware_nms_result proa_locality_aware_nms_opt(proa_tensor *bboxes, proa_tensor *scores,
+    double score_threshold, int64_t nms_top_k, int64_t keep_top_k, proa_locality_aware_nms_opts opts);
+#define proa_locality_aware_nms(...) PROA_X_locality_aware_nms_(__VA_ARGS__, )
+#define PROA_X_locality_aware_nms_(bboxes, scores, score_threshold, nms_top_k, keep_top_k, ...) \
+    proa_locality_aware_nms_opt((bboxes), (scores), (score_threshold), (nms_top_k), (keep_top_k), \
+    PROA_LITERAL(proa_locality_aware_nms_opts){._ = 0, __VA_ARGS__})
+
+/* The boxes of RetinaNet (Lin et al., 2017), of all levels: of each level the nms_top_k best of scores [N, M,
+ * classes] above score_threshold (0 in the last level), decoded from offsets bboxes [N, M, 4] of anchors [M,
+ * 4], divided by im_info's scale and cut at the image; then, by class, those that do not overlap a better
+ * one, keep_top_k an image. out [K, 6] is class from 1 on, score and box, the best first; out_offsets: where
+ * each image's rows begin.
+ * (Tensor[] bboxes, Tensor[] scores, Tensor[] anchors, Tensor im_info, float score_threshold = 0.05, int
+ * nms_top_k = 1000, int keep_top_k = 100, float nms_threshold = 0.3, float nms_eta = 1.0) -> (Tensor out,
+ * Tensor out_offsets) */
+typedef struct proa_retinanet_detection_output_opts {
+    char _;
+    double score_threshold; /* default 0.05 */
+    int64_t nms_top_k; /* default 1000 */
+    int64_t keep_top_k; /* default 100 */
+    double nms_threshold; /* default 0.3 */
+    double nms_eta; /* default 1.0 */
+} proa_retinanet_detection_output_opts;
+typedef struct proa_retinanet_detection_output_result {
+    proa_tensor *out;
+    proa_tensor *out_offsets;
+} proa_retinanet_detection_output_result;
+PROA_API proa_retinanet_detection_output_result proa_retinanet_detection_output_opt(proa_tensors bboxes,
+    proa_tensors scores, proa_tensors anchors, proa_tensor *im_info, proa_retinanet_detection_output_opts
+    opts);
+#define proa_retinanet_detection_output(...) PROA_X_retinanet_detection_output_(__VA_ARGS__, )
+#define PROA_X_retinanet_detection_output_(bboxes, scores, anchors, im_info, ...) \
+    proa_retinanet_detection_output_opt((bboxes), (scores), (anchors), (im_info), \
+    PROA_LITERAL(proa_retinanet_detection_output_opts){._ = 0, __VA_ARGS__})
+
+/* Loss [N] of YOLOv3 (Redmon and Farhadi, 2018) of x [N, len(anchor_mask) · (5 + class_num), H, W] for true
+ * boxes gt_box [N, B, 4] (centre and sides, as parts of the image), gt_label [N, B] and gt_score [N, B] (1 if
+ * absent). Boxes without area are absent. objectness [N, masks, H, W] is the score of the box that a cell
+ * predicts, −1 where a prediction overlaps a box by more than ignore_thresh, else 0; match [N, B] (int32):
+ * which of anchor_mask predicts each box, −1 for none.
+ * (Tensor x, Tensor gt_box, Tensor gt_label, Tensor? gt_score, ints anchors, ints anchor_mask, int class_num,
+ * float ignore_thresh, int downsample_ratio, bool use_label_smooth = true, float scale_x_y = 1.0) -> (Tensor
+ * loss, Tensor objectness, Tensor match) */
+typedef struct proa_yolov3_loss_opts {
+    char _;
+    bool no_use_label_smooth; /* default true */
+    double scale_x_y; /* default 1.0 */
+} proa_yolov3_loss_opts;
+typedef struct proa_yolov3_loss_result {
+    proa_tensor *loss;
+    proa_tensor *objectness;
+    proa_tensor *match;
+} proa_yolov3_loss_result;
+PROA_API proa_yolov3_loss_result proa_yolov3_loss_opt(proa_tensor *x, proa_tensor *gt_box, proa_tensor
+    *gt_label, proa_tensor *gt_score, proa_ints anchors, proa_ints anchor_mask, int64_t class_num, double
+    ignore_thresh, int64_t downsample_ratio, proa_yolov3_loss_opts opts);
+#define proa_yolov3_loss(...) PROA_X_yolov3_loss_(__VA_ARGS__, )
+#define PROA_X_yolov3_loss_(x, gt_box, gt_label, gt_score, anchors, anchor_mask, class_num, ignore_thresh, \
+    downsample_ratio, ...) \
+    proa_yolov3_loss_opt((x), (gt_box), (gt_label), (gt_score), (anchors), (anchor_mask), (class_num), \
+    (ignore_thresh), (downsample_ratio), PROA_LITERAL(proa_yolov3_loss_opts){._ = 0, __VA_ARGS__})
+
+/* Gradient of yolov3_loss for x.
+ * (Tensor x, Tensor gt_box, Tensor gt_label, Tensor? gt_score, Tensor objectness, Tensor match, Tensor
+ * d_loss, ints anchors, ints anchor_mask, int class_num, float ignore_thresh, int downsample_ratio, bool
+ * use_label_smooth = true, float scale_x_y = 1.0) -> (Tensor d_x) */
+typedef struct proa_yolov3_loss_grad_opts {
+    char _;
+    bool no_use_label_smooth; /* default true */
+    double scale_x_y; /* default 1.0 */
+} proa_yolov3_loss_grad_opts;
+PROA_API proa_tensor *proa_yolov3_loss_grad_opt(proa_tensor *x, proa_tensor *gt_box, proa_tensor *gt_label,
+    proa_tensor *gt_score, proa_tensor *objectness, proa_tensor *match, proa_tensor *d_loss, proa_ints
+    anchors, proa_ints anchor_mask, int64_t class_num, double ignore_thresh, int64_t downsample_ratio,
+    proa_yolov3_loss_grad_opts opts);
+#define proa_yolov3_loss_grad(...) PROA_X_yolov3_loss_grad_(__VA_ARGS__, )
+#define PROA_X_yolov3_loss_grad_(x, gt_box, gt_label, gt_score, objectness, match, d_loss, anchors, \
+    anchor_mask, class_num, ignore_thresh, downsample_ratio, ...) \
+    proa_yolov3_loss_grad_opt((x), (gt_box), (gt_label), (gt_score), (objectness), (match), (d_loss), \
+    (anchors), (anchor_mask), (class_num), (ignore_thresh), (downsample_ratio), \
+    PROA_LITERAL(proa_yolov3_loss_grad_opts){._ = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }

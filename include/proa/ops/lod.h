@@ -184,7 +184,9 @@ typedef struct proa_lod_reset_args {
     proa_tensor *x;
     proa_tensor *y;
     proa_tensor *y_offsets;
+    proa_ints target_lod;
     proa_tensor *out;
+    proa_tensor *out_offsets;
 } proa_lod_reset_args;
 
 typedef struct proa_sequence_enumerate_args {
@@ -429,10 +431,22 @@ PROA_API proa_sequence_reshape_result proa_sequence_reshape_opt(proa_tensor *x, 
 PROA_API proa_tensor *proa_sequence_reshape_grad_opt(proa_tensor *x, proa_tensor *d_out);
 #define proa_sequence_reshape_grad(x, d_out) proa_sequence_reshape_grad_opt((x), (d_out))
 
-/* x, whose rows form the sequences of y.
- * (Tensor x, Tensor y, Tensor y_offsets) -> (Tensor out) */
-PROA_API proa_tensor *proa_lod_reset_opt(proa_tensor *x, proa_tensor *y, proa_tensor *y_offsets);
-#define proa_lod_reset(x, y, y_offsets) proa_lod_reset_opt((x), (y), (y_offsets))
+/* x, whose rows form the sequences of y; without sequences, y's integers are the offsets; without y,
+ * target_lod is.
+ * (Tensor x, Tensor? y, Tensor? y_offsets, ints target_lod = []) -> (Tensor out, Tensor out_offsets) */
+typedef struct proa_lod_reset_opts {
+    char _;
+    proa_ints target_lod; /* default [] */
+} proa_lod_reset_opts;
+typedef struct proa_lod_reset_result {
+    proa_tensor *out;
+    proa_tensor *out_offsets;
+} proa_lod_reset_result;
+PROA_API proa_lod_reset_result proa_lod_reset_opt(proa_tensor *x, proa_tensor *y, proa_tensor *y_offsets,
+    proa_lod_reset_opts opts);
+#define proa_lod_reset(...) PROA_X_lod_reset_(__VA_ARGS__, )
+#define PROA_X_lod_reset_(x, y, y_offsets, ...) \
+    proa_lod_reset_opt((x), (y), (y_offsets), PROA_LITERAL(proa_lod_reset_opts){._ = 0, __VA_ARGS__})
 
 /* Row i: element i of x, [N] or [N, 1], and those behind it in its sequence, win_size in all, pad_value
  * beyond its end.

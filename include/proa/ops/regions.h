@@ -11,6 +11,30 @@ extern "C" {
 
 /* ---- args structs: the one form of an op call ---- */
 
+typedef struct proa_prroi_pool_args {
+    proa_tensor *x;
+    proa_tensor *boxes;
+    proa_tensor *boxes_num;
+    proa_tensor *offsets;
+    int64_t pooled_height;
+    int64_t pooled_width;
+    double spatial_scale;
+    proa_tensor *out;
+} proa_prroi_pool_args;
+
+typedef struct proa_prroi_pool_grad_args {
+    proa_tensor *x;
+    proa_tensor *boxes;
+    proa_tensor *boxes_num;
+    proa_tensor *offsets;
+    proa_tensor *d_out;
+    int64_t pooled_height;
+    int64_t pooled_width;
+    double spatial_scale;
+    proa_tensor *d_x;
+    proa_tensor *d_boxes;
+} proa_prroi_pool_grad_args;
+
 typedef struct proa_matrix_nms_args {
     proa_tensor *bboxes;
     proa_tensor *scores;
@@ -176,6 +200,44 @@ typedef struct proa_deformable_conv_grad_args {
 } proa_deformable_conv_grad_args;
 
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
+
+/* Regions of x [N, C, H, W] as [boxes, C, pooled_height, pooled_width]: a cell is the integral of the
+ * bilinear interpolation of x over it, divided by its area (Jiang et al., 2018), so that gradients also reach
+ * the boxes. boxes times spatial_scale are pixels of x; x is 0 outside. Cells without area are 0.
+ * (Tensor x, Tensor boxes, Tensor? boxes_num, Tensor? offsets, int pooled_height = 1, int pooled_width = 1,
+ * float spatial_scale = 1.0) -> (Tensor out) */
+typedef struct proa_prroi_pool_opts {
+    char _;
+    int64_t pooled_height; /* default 1 */
+    int64_t pooled_width; /* default 1 */
+    double spatial_scale; /* default 1.0 */
+} proa_prroi_pool_opts;
+PROA_API proa_tensor *proa_prroi_pool_opt(proa_tensor *x, proa_tensor *boxes, proa_tensor *boxes_num,
+    proa_tensor *offsets, proa_prroi_pool_opts opts);
+#define proa_prroi_pool(...) PROA_X_prroi_pool_(__VA_ARGS__, )
+#define PROA_X_prroi_pool_(x, boxes, boxes_num, offsets, ...) \
+    proa_prroi_pool_opt((x), (boxes), (boxes_num), (offsets), PROA_LITERAL(proa_prroi_pool_opts){._ = 0, \
+    __VA_ARGS__})
+
+/* Gradient of prroi_pool for x and for the boxes.
+ * (Tensor x, Tensor boxes, Tensor? boxes_num, Tensor? offsets, Tensor d_out, int pooled_height = 1, int
+ * pooled_width = 1, float spatial_scale = 1.0) -> (Tensor d_x, Tensor d_boxes) */
+typedef struct proa_prroi_pool_grad_opts {
+    char _;
+    int64_t pooled_height; /* default 1 */
+    int64_t pooled_width; /* default 1 */
+    double spatial_scale; /* default 1.0 */
+} proa_prroi_pool_grad_opts;
+typedef struct proa_prroi_pool_grad_result {
+    proa_tensor *d_x;
+    proa_tensor *d_boxes;
+} proa_prroi_pool_grad_result;
+PROA_API proa_prroi_pool_grad_result proa_prroi_pool_grad_opt(proa_tensor *x, proa_tensor *boxes, proa_tensor
+    *boxes_num, proa_tensor *offsets, proa_tensor *d_out, proa_prroi_pool_grad_opts opts);
+#define proa_prroi_pool_grad(...) PROA_X_prroi_pool_grad_(__VA_ARGS__, )
+#define PROA_X_prroi_pool_grad_(x, boxes, boxes_num, offsets, d_out, ...) \
+    proa_prroi_pool_grad_opt((x), (boxes), (boxes_num), (offsets), (d_out), \
+    PROA_LITERAL(proa_prroi_pool_grad_opts){._ = 0, __VA_ARGS__})
 
 /* Selection of boxes [N, M, 4] by scores [N, C, M]: for each image and class but the background, those above
  * score_threshold, at most nms_top_k, with scores lowered by their overlaps with better ones (Wang et al.,

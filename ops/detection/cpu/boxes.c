@@ -6,7 +6,7 @@
 #define EXP expf
 #define LOG logf
 #define POW powf
-#include "boxes.inc"
+#include "ops/detection/cpu/boxes.inc"
 #undef T
 #undef EXP
 #undef LOG
@@ -15,7 +15,7 @@
 #define EXP exp
 #define LOG log
 #define POW pow
-#include "boxes.inc"
+#include "ops/detection/cpu/boxes.inc"
 
 PROA_KERNEL(yolo_box_cpu, yolo_box)
 {

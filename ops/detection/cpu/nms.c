@@ -40,10 +40,10 @@ static proa_status keep(detections *d, const candidate *from, int64_t n)
 }
 
 #define T float
-#include "nms.inc"
+#include "ops/detection/cpu/nms.inc"
 #undef T
 #define T double
-#include "nms.inc"
+#include "ops/detection/cpu/nms.inc"
 
 PROA_KERNEL(nms_cpu, nms)
 {

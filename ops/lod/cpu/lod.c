@@ -410,8 +410,14 @@ PROA_KERNEL(sequence_reshape_grad_cpu, sequence_reshape_grad)
 
 PROA_KERNEL(lod_reset_cpu, lod_reset)
 {
+    int64_t *to = (int64_t *)(void *)a->out_offsets->data, n = a->out_offsets->shape[0];
+    const proa_tensor *from = proa__absent(a->y_offsets) ? a->y : a->y_offsets;
+    bool given = !proa__absent(from);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = given ? rows_get_int((proa_dtype)from->dtype, from->data, i) : a->target_lod.at[i];
     offsets of;
-    PROA_TRY(offsets_of("lod_reset", "y_offsets", a->y_offsets, a->x->shape[0], &of));
+    const char *name = !given ? "target_lod" : from == a->y ? "y" : "y_offsets";
+    PROA_TRY(offsets_of("lod_reset", name, a->out_offsets, a->x->shape[0], &of));
     memcpy(a->out->data, a->x->data, (size_t)a->x->numel * proa_dtype_size((proa_dtype)a->x->dtype));
     return PROA_OK;
 }

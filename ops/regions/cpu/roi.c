@@ -2,52 +2,13 @@
  * channel of a region (roi_align) or a cell of a region (the others), backward one channel of an image over
  * all its regions, so that sums do not depend on threads. May use core and kernels only. */
 #include "kernels/iterator.h"
-#include "ops/regions/regions.h"
+#include "ops/regions/owners.h"
 
 #include <float.h>
 #include <math.h>
 
 /* Largest number of samples of a cell along one axis: far beyond any image's pixels. */
 enum { ROI_SAMPLES_MAX = 1 << 16, ROI_SLOTS = 64 };
-
-/* Boxes by image, and the image of each box. */
-typedef struct roi_owners {
-    int64_t *first; /* index of each image's first box, and of the end */
-    int64_t *image; /* of each box */
-} roi_owners;
-
-/* first has memory for batch + 1 entries, image for all boxes. */
-static proa_status fill_owners(const char *op, const proa_tensor *num, const proa_tensor *offsets,
-                               int64_t batch, int64_t boxes, roi_owners *o)
-{
-    bool counts = !proa__absent(num);
-    const char *name = counts ? "boxes_num" : "offsets";
-    o->first[0] = 0;
-    for (int64_t i = 0; i < batch; i++) {
-        int64_t n = counts ? rows_get_int((proa_dtype)num->dtype, num->data, i)
-                           : ((const int64_t *)(const void *)offsets->data)[i + 1] - o->first[i];
-        if (n < 0 || n > boxes - o->first[i])
-            return OP_FAIL(op, INVALID_ARGUMENT, name,
-                           "gives image %lld %lld boxes; expected what is left of all %lld", (long long)i,
-                           (long long)n, (long long)boxes);
-        for (int64_t k = 0; k < n; k++) o->image[o->first[i] + k] = i;
-        o->first[i + 1] = o->first[i] + n;
-    }
-    if (o->first[batch] == boxes) return PROA_OK;
-    return OP_FAIL(op, INVALID_ARGUMENT, name, "gives the images %lld boxes; expected all %lld",
-                   (long long)o->first[batch], (long long)boxes);
-}
-
-static proa_status owners_of(const char *op, const proa_tensor *num, const proa_tensor *offsets,
-                             int64_t batch, int64_t boxes, roi_owners *o)
-{
-    o->first = proa_scratch((size_t)(batch + boxes + 1) * sizeof *o->first);
-    if (!o->first) return proa_error();
-    o->image = o->first + batch + 1;
-    proa_status status = fill_owners(op, num, offsets, batch, boxes, o);
-    if (status != PROA_OK) proa_scratch_free(o->first);
-    return status;
-}
 
 /* Samples of one axis of a region: where its taps begin among all, and how many a cell has. */
 typedef struct roi_axis {
@@ -75,11 +36,6 @@ typedef struct pool_job {
     int64_t batch, channels, height, width, n, rows, columns, out_channels;
     double scale;
 } pool_job;
-
-static inline int64_t bounded(double v, int64_t high)
-{
-    return v > 0 ? (v < (double)high ? (int64_t)v : high) : 0;
-}
 
 static const float largest_float = FLT_MAX;
 static const double largest_double = DBL_MAX;

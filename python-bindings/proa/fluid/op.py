@@ -87,8 +87,6 @@ def run_eagerly(op_type, inputs, outputs, attrs):
         return [True for tensors in outputs.values() for _ in tensors]
     lods = {i: tuple(_core.to_tensor(level, dtype="int64") for level in one._lod)
             for i, one in enumerate(t for tensors in inputs.values() for t in tensors) if one._lod}
-    if not lods:
-        return _core.call(op_type, inputs, outputs, attrs)
     made = _core.call(op_type, inputs, outputs, attrs, lods)
     for i, one in enumerate(t for tensors in outputs.values() for t in tensors):
         if i in lods:

@@ -555,7 +555,7 @@ multiplex: X* Ids -> Out
 mv: X Vec -> Out
 nanmedian: X -> Out MedianIndex~ | axis keepdim
 nce: Input Label Weight Bias? SampleWeight? CustomDistProbs? CustomDistAlias? CustomDistAliasProbs? -> Cost
-  SampleLogits~ SampleLabels~ | num_total_classes num_neg_samples sampler seed is_sparse remote_prefetch is_test
+  SampleLogits~ SampleLabels~ | num_total_classes custom_neg_classes num_neg_samples sampler seed is_sparse remote_prefetch is_test
 nearest_interp: X OutSize? SizeTensor*? Scale? -> Out | data_layout out_d out_h out_w scale interp_method
   align_corners align_mode use_mkldnn
 nearest_interp_v2: X OutSize? SizeTensor*? Scale? -> Out | data_layout out_d out_h out_w scale interp_method
@@ -904,4 +904,9 @@ split_byref: X -> Out* | sections num axis
 squared_l2_distance: X Y -> sub_result~ Out
 squeeze: X -> Out XShape~ | axes
 unsqueeze: X AxesTensor? AxesTensorList*? -> Out XShape~ | axes
+prroi_pool: X ROIs BatchRoINums? -> Out | spatial_scale pooled_height pooled_width
+sample_logits: Logits Labels CustomizedSamples? CustomizedProbabilities? -> Samples~ Probabilities~ LogitsDim~ LabelsDim~
+  SampledLogits SampledLabels | use_customized_samples uniq remove_accidental_hits num_samples seed
+filter_by_instag: Ins Ins_tag Filter_tag -> Out LossWeight IndexMap | is_lod out_val_if_empty
+tree_conv: NodesVector EdgeSet Filter -> Out | max_depth
 """

@@ -1,9 +1,14 @@
 """Operators of Paddle 1.x on sequences and tensor arrays (rank tables, arrays of time steps, rows by a mask), for
 the operator-by-operator interpreter in late.py. Sequences are offsets on a tensor (`_lod`)."""
 from .. import _core
+from .host_attention import attention_lstm
+from .host_masks import generate_mask_labels
+from .host_matching import filter_by_instag, match_matrix_tensor, tree_conv, var_conv_2d
 from .host_metrics import chunk_eval
+from .host_rates import detection_map, precision_recall
 from .host_rnn import fused_embedding_fc_lstm, fusion_gru, fusion_lstm, gru, lstm
 from .host_sequences import ctc_align, edit_distance, sequence_erase, unique_with_counts
+from .host_targets import generate_proposal_labels, retinanet_target_assign, rpn_target_assign
 
 
 class RankTable:
@@ -138,16 +143,36 @@ def merge(mask, yes, no, level=0):
     return out
 
 
-def im2sequence(given, outputs, attrs):
-    """The windows of each image as a sequence of rows, channel by channel."""
+def _windows_of(image, sizes, attrs):
+    """The columns of one image whose windows are counted by another size: as far as it is too small, zeros."""
     from ..nn.functional import unfold
+    kernel, stride, padding = attrs["kernels"], attrs.get("strides", [1, 1]), attrs.get("paddings", [0, 0, 0, 0])
+    counts = [1 + (size + padding[k] + padding[k + 2] - kernel[k]) // stride[k] for k, size in enumerate(sizes)]
+    if min(counts) < 1:
+        raise ValueError(f"(InvalidArgument) im2sequence: Y has an image of {sizes}; expected sizes that a window of {kernel} fits into")
+    needed = [(count - 1) * stride[k] + kernel[k] for k, count in enumerate(counts)]
+    behind = [max(needed[k] - image.shape[2 + k] - padding[k], 0) for k in (0, 1)]
+    wide = _core.pad(image, [0, 0, 0, 0, padding[0], behind[0], padding[1], behind[1]])
+    return unfold(wide[:, :, :needed[0], :needed[1]], kernel, stride, [0, 0, 0, 0])
+
+
+def im2sequence(given, outputs, attrs):
+    """The windows of each image as a sequence of rows, channel by channel; Y has the images' own sizes, which out_stride divides."""
+    from ..nn.functional import unfold
+    x = given["X"][0]
     if given.get("Y"):
-        raise NotImplementedError("(Unimplemented) im2sequence: images of several sizes (Y) in a batch")
-    x, size = given["X"][0], attrs["kernels"]
-    columns = unfold(x, size, attrs.get("strides", [1, 1]), attrs.get("paddings", [0, 0, 0, 0]))
-    count = columns.shape[2]
-    out = _core.reshape(_core.transpose(columns, [0, 2, 1]), [-1, columns.shape[1]])
-    out._lod = [[count * n for n in range(x.shape[0] + 1)]]
+        sizes, by = given["Y"][0].numpy(), attrs.get("out_stride", [1, 1])
+        if sizes.ndim != 2 or sizes.shape[1] != 2 or len(sizes) < x.shape[0]:
+            raise ValueError(f"(InvalidArgument) im2sequence: Y is {list(sizes.shape)}; expected the height and width of each image "
+                             f"of X, [{x.shape[0]}, 2]")
+        made = [_windows_of(x[i:i + 1], [-(-int(v) // n) for v, n in zip(sizes[i], by)], attrs)[0] for i in range(x.shape[0])]
+        out = _core.concat([_core.transpose(one, [1, 0]) for one in made], 0)
+        counts = [one.shape[1] for one in made]
+    else:
+        columns = unfold(x, attrs["kernels"], attrs.get("strides", [1, 1]), attrs.get("paddings", [0, 0, 0, 0]))
+        out = _core.reshape(_core.transpose(columns, [0, 2, 1]), [-1, columns.shape[1]])
+        counts = [columns.shape[2]] * x.shape[0]
+    out._lod = [[sum(counts[:n]) for n in range(len(counts) + 1)]]
     return {"Out": [out]}
 
 
@@ -191,7 +216,11 @@ HOST = {
     "assert": _assert, "lstm": lstm, "lstmp": lstm, "gru": gru, "im2sequence": im2sequence, "chunk_eval": chunk_eval,
     "ctc_align": ctc_align, "edit_distance": edit_distance, "sequence_erase": sequence_erase,
     "unique_with_counts": unique_with_counts, "fused_embedding_fc_lstm": fused_embedding_fc_lstm, "fusion_gru": fusion_gru,
-    "fusion_lstm": fusion_lstm,
+    "fusion_lstm": fusion_lstm, "attention_lstm": attention_lstm, "match_matrix_tensor": match_matrix_tensor,
+    "var_conv_2d": var_conv_2d, "filter_by_instag": filter_by_instag, "tree_conv": tree_conv,
+    "precision_recall": precision_recall, "detection_map": detection_map, "rpn_target_assign": rpn_target_assign,
+    "retinanet_target_assign": retinanet_target_assign, "generate_proposal_labels": generate_proposal_labels,
+    "generate_mask_labels": generate_mask_labels,
 }
 HOST["merge_lod_tensor_infer"] = HOST["merge_lod_tensor"]
 LATE = frozenset(HOST) - {"write_to_array", "read_from_array", "lod_array_length"}  # which make a program late

@@ -8,8 +8,12 @@ from ..framework import mode, unique_name
 from .scope import ScopeTensor
 
 _RECURRENT = {"lstm": "Input", "lstmp": "Input", "gru": "Input", "fusion_lstm": "X", "fusion_gru": "X",
-              "fused_embedding_fc_lstm": "Ids"}
-_OF_BATCH = ("BatchGate", "BatchCellPreAct", "BatchHidden", "BatchResetHiddenPrev")  # in the order of steps
+              "fused_embedding_fc_lstm": "Ids", "attention_lstm": "X"}
+_SEQUENCED = frozenset(("im2sequence", "sequence_erase", "match_matrix_tensor", "var_conv_2d", "filter_by_instag", "detection_map",
+                        "rpn_target_assign", "retinanet_target_assign", "generate_proposal_labels", "generate_mask_labels"))
+# Results without sequences: in the order of steps, or of the batch.
+_OF_BATCH = ("BatchGate", "BatchCellPreAct", "BatchHidden", "BatchResetHiddenPrev", "AttentionedX", "AttentionFCOut", "LSTMX",
+             "LSTMOUT", "Tmp", "MAP", "AccumPosCount")
 # Errors of the core for operators that need a value, which only a run has.
 _NEEDS_A_VALUE = re.compile(r"comes from a variable|has no elements in memory")
 
@@ -60,7 +64,7 @@ class Late:
         """One more operator in Paddle's format, on names."""
         names = [name for names in outputs.values() for name in names]
         self.made.update(names)
-        levels = 1 if kind in ("im2sequence", "sequence_erase") or kind == "ctc_align" and "OutputLength" not in outputs else 0
+        levels = 1 if kind in _SEQUENCED or kind == "ctc_align" and "OutputLength" not in outputs else 0
         of = _RECURRENT.get(kind)  # whose results are as their input
         if of:
             levels = len(_core.variable_lod(self._core.find(inputs[of][0]), self._core))

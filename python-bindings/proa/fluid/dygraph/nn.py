@@ -6,12 +6,15 @@ from ...framework.dtype import get_default_dtype
 from ...nn import BatchNorm, InstanceNorm2D, Layer, SpectralNorm
 from ...nn.initializer import Constant
 from ...nn.initializer.draw import of_convolution
+from ...static.nn.loss import alias_table
+from ...static.variable import Variable
 from .. import layers
+from ..data_feeder import check_type, check_variable_and_dtype
 from ..layer_helper import one_op
 
 __all__ = ["BatchNorm", "BilinearTensorProduct", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dropout",
            "Embedding", "Flatten", "GRUUnit", "GroupNorm", "InstanceNorm", "LayerNorm", "Linear", "NCE", "PRelu", "Pool2D",
-           "RowConv", "SpectralNorm"]
+           "RowConv", "SpectralNorm", "TreeConv"]
 
 
 def _numbers(value, n):
@@ -251,14 +254,42 @@ class NCE(Layer):
         self._weight_of_samples = sample_weight
         self._attrs = {"num_total_classes": num_total_classes, "num_neg_samples": num_neg_samples or 10, "seed": seed,
                        "sampler": kinds[sampler], "is_sparse": is_sparse}
+        self._tables = {}
+        if sampler == "custom_dist":
+            keep, other = alias_table(custom_dist, num_total_classes)
+            self._tables = {"CustomDistProbs": _core.to_tensor([float(p) for p in custom_dist], dtype="float32"),
+                            "CustomDistAlias": _core.to_tensor(other, dtype="int32"),
+                            "CustomDistAliasProbs": _core.to_tensor(keep, dtype="float32")}
         self.weight = self.create_parameter([num_total_classes, dim], param_attr, dtype)
         self.bias = self.create_parameter([num_total_classes, 1], bias_attr, dtype, True)
 
     def forward(self, input, label, sample_weight=None):
-        cost = one_op("nce", {"Input": input, "Label": label, "Weight": self.weight, "Bias": self.bias,
-                              "SampleWeight": sample_weight or self._weight_of_samples}, self._attrs, "Cost",
+        check_variable_and_dtype(input, "input", ["float32", "float64"], "NCE")
+        check_variable_and_dtype(label, "label", ["int64"], "NCE")
+        check_type(sample_weight, "sample_weight", (Variable, type(None)), "NCE")
+        of = self._weight_of_samples if sample_weight is None else sample_weight
+        cost = one_op("nce", {"Input": input, "Label": label, "Weight": self.weight, "Bias": self.bias, "SampleWeight": of,
+                              **self._tables}, self._attrs, "Cost",
                       "~SampleLogits", "~SampleLabels")
         return cost / (self._attrs["num_neg_samples"] + 1)
+
+
+class TreeConv(Layer):
+    """A convolution over the nodes of trees."""
+
+    def __init__(self, feature_size, output_size, num_filters=1, max_depth=2, act="tanh", param_attr=None, bias_attr=None,
+                 name=None, dtype="float32"):
+        super().__init__()
+        self._max_depth, self._act = max_depth, act
+        self.weight = self.create_parameter([feature_size, 3, output_size, num_filters], param_attr, dtype)
+        self.bias = self.create_parameter([num_filters], bias_attr, dtype, True) if bias_attr else None
+
+    def forward(self, nodes_vector, edge_set):
+        check_type(nodes_vector, "nodes_vector", Variable, "TreeConv")
+        check_type(edge_set, "edge_set", Variable, "TreeConv")
+        out = one_op("tree_conv", {"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": self.weight},
+                     {"max_depth": self._max_depth}, "Out")
+        return _activated(out if self.bias is None else _core.add(out, self.bias), self._act)
 
 
 class PRelu(Layer):

@@ -1,11 +1,16 @@
 """fluid.layers.detection: object detection: anchors, box coding and matching, non-maximum suppression, RoI pooling,
 YOLO and SSD."""
 from ... import _core
+from ..data_feeder import check_type, check_variable_and_dtype
 from ..layer_helper import one_op
+from .detection_targets import (generate_mask_labels, generate_proposal_labels, locality_aware_nms, retinanet_detection_output,
+                                retinanet_target_assign, rpn_target_assign)
 
 __all__ = ["anchor_generator", "bipartite_match", "box_clip", "box_coder", "box_decoder_and_assign", "collect_fpn_proposals",
-           "density_prior_box", "detection_output", "distribute_fpn_proposals", "generate_proposals", "iou_similarity", "matrix_nms", "multiclass_nms",
-           "polygon_box_transform", "prior_box", "prroi_pool", "psroi_pool", "roi_align", "roi_pool", "sigmoid_focal_loss",
+           "density_prior_box", "detection_output", "distribute_fpn_proposals", "generate_mask_labels", "generate_proposal_labels",
+           "generate_proposals", "iou_similarity", "locality_aware_nms", "matrix_nms", "multiclass_nms",
+           "polygon_box_transform", "prior_box", "prroi_pool", "psroi_pool", "retinanet_detection_output",
+           "retinanet_target_assign", "roi_align", "roi_pool", "rpn_target_assign", "sigmoid_focal_loss",
            "target_assign", "yolo_box", "yolov3_loss"]
 
 
@@ -146,6 +151,11 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
 
 def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
     """The exact integral of each part of regions."""
+    for what, one in (("input", input), ("rois", rois)):
+        check_variable_and_dtype(one, what, ["float32"], "prroi_pool")
+    for what, value, kind in (("spatial_scale", spatial_scale, float), ("pooled_height", pooled_height, int),
+                              ("pooled_width", pooled_width, int)):
+        check_type(value, what, kind, "prroi_pool")
     return one_op("prroi_pool", {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums},
                   {"spatial_scale": float(spatial_scale), "pooled_height": pooled_height, "pooled_width": pooled_width}, "Out",
                   name=name)

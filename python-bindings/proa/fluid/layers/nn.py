@@ -113,8 +113,11 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None
 
 def lod_reset(x, y=None, target_lod=None):
     """x with the sequences of y, or those of target_lod."""
+    check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "lod_reset")
     if y is None and target_lod is None:
         raise ValueError("y and target_lod should not be both none.")
+    if y is not None:
+        check_type(y, "y", _core.Tensor, "lod_reset")
     return one_op("lod_reset", {"X": x, "Y": y}, {"target_lod": list(target_lod or [])}, "Out")
 
 
@@ -188,6 +191,9 @@ def hash(input, hash_size, num_hash=1, name=None):
 
 def similarity_focus(input, axis, indexes, name=None):
     """A mask of the largest of each row and column of some channels."""
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "similarity_focus")
+    check_type(axis, "axis", int, "similarity_focus")
+    check_type(indexes, "indexes", list, "similarity_focus")
     return one_op("similarity_focus", {"X": input}, {"axis": axis, "indexes": list(indexes)}, "Out", name=name)
 
 

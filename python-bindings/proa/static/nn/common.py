@@ -55,7 +55,7 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
         part = _core.matmul(flat, weight)
         levels = _core.variable_lod(one) if one.is_symbolic else ()
         if levels:  # a product forgets the sequences of its rows; this layer keeps them
-            part = _core.lod_reset(part, one, levels[-1])
+            part = _core.lod_reset(part, one, levels[-1])[0]
             _core.set_variable_lod(part, levels)
         total = part if total is None else _core.add(total, part)
     bias = make_parameter(owner, bias_attr, [size], total.dtype, is_bias=True)

@@ -21,8 +21,8 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW
     if not isinstance(summary_decay_rate, (int, float)):
         raise TypeError(f"data_norm: summary_decay_rate must be a number, got {type(summary_decay_rate).__name__}")
     owner = "dn" if name is None else name
-    if len(input.shape) != 2 or slot_dim > 0:
-        raise ValueError(f"data_norm: input must be [N, features] and slot_dim -1, got shape {input.shape} and {slot_dim}")
+    if len(input.shape) != 2:
+        raise ValueError(f"data_norm: input must be [N, features], got shape {input.shape}")
     if input.dtype not in (_core.float32, _core.float64):
         raise ValueError(f"(InvalidArgument) data_norm: input must be float32 or float64, got {input.dtype}")
     first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
@@ -34,9 +34,8 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout="NCHW
                               [input.shape[1]], input.dtype)
     size, total, squares = made("batch_size", "batch_size"), made("batch_sum", "batch_sum"), \
         made("batch_square", "batch_square_sum")
-    out, _, _ = _core.data_norm(input, size, total, squares, epsilon)
-    if enable_scale_and_shift:
-        out = _core.add(_core.multiply(out, made("scale_w", "scale_w")), made("bias", "bias"))
+    affine = (made("scale_w", "scale_w"), made("bias", "bias")) if enable_scale_and_shift else (None, None)
+    out, _, _ = _core.data_norm(input, size, total, squares, *affine, epsilon, slot_dim, enable_scale_and_shift)
     return out if act is None else getattr(F, act)(out)
 
 
