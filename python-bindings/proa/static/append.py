@@ -150,6 +150,9 @@ def append(block, type, inputs, outputs, attrs, stop_gradient=False, index=None)
     operator = Operator(block, (type, sources, results, values, role or 0))
     if type in LATE:
         late.append(type, sources, results, values)
+        for slot, names in results.items():
+            for one, name in zip([v for v in _items(outputs[slot]) if v is not None], names):
+                _renew(program, one, name, stop_gradient)
         return operator
     written = [(program.find(name), name) for names in results.values() for name in names] if late is not None else ()
     before = program.set_role(role) if isinstance(role, int) else None

@@ -71,7 +71,7 @@ class Late:
         for slot, name in ((slot, name) for slot, names in outputs.items() for name in names):
             if _core.is_declared(self._core, name):  # for functions, a variable that is there
                 declared = self._core.find(name)
-                made = self._core.data(name, list(declared.shape), declared.dtype)
+                made = self._core.data(name, list(declared.declared_shape), declared.dtype)
                 if levels and slot not in _OF_BATCH:
                     self._core.data_lod(made, levels)
         inputs, outputs = ({slot: [self._core.find(name) for name in names] for slot, names in slots.items()}

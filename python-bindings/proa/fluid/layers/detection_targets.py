@@ -2,7 +2,7 @@
 from ... import _core
 from ...static.variable import Variable
 from ..data_feeder import check_type, check_variable_and_dtype
-from ..layer_helper import one_op
+from ..layer_helper import LayerHelper, one_op
 
 __all__ = ["generate_mask_labels", "generate_proposal_labels", "locality_aware_nms", "retinanet_detection_output",
            "retinanet_target_assign", "rpn_target_assign"]
@@ -23,12 +23,29 @@ def _rows_of(x, width, index):
     return _core.gather(_core.reshape(x, [-1, width]), index, 0)
 
 
-def _assigned(op, inputs, attrs, *more):
-    """Results of an assignment, none of which has a gradient."""
-    found = one_op(op, inputs, attrs, "LocationIndex", "ScoreIndex", "TargetLabel", "TargetBBox", "BBoxInsideWeight", *more)
-    for one in found:
+# Numbers a row of each result, 0 for none: a vector. The others have as many as `width` says.
+_ROWS = {"LocationIndex": 0, "ScoreIndex": 0, "MaxOverlapWithGT": 0, "TargetLabel": 1, "ForegroundNumber": 1, "LabelsInt32": 1,
+         "RoiHasMaskInt32": 1, "TargetBBox": 4, "BBoxInsideWeight": 4, "Rois": 4, "MaskRois": 4}
+_WHOLE = frozenset(("LocationIndex", "ScoreIndex", "TargetLabel", "ForegroundNumber", "LabelsInt32", "RoiHasMaskInt32", "MaskInt32"))
+
+
+def _labels(op, inputs, attrs, *outputs, like, width=0):
+    """Results of an operator of labels, none of which has a gradient: int32, or of a variable's dtype."""
+    helper, made = LayerHelper(op), {}
+    for slot in outputs:
+        numbers = _ROWS.get(slot, width)
+        made[slot] = [helper.create_variable_for_type_inference("int32" if slot in _WHOLE else like.dtype,
+                                                                shape=[-1, numbers] if numbers else [-1])]
+    helper.append_op(op, {slot: [one] for slot, one in inputs.items() if one is not None}, made, attrs)
+    for one, in made.values():
         one.stop_gradient = True
-    return found
+    return tuple(one for one, in made.values())
+
+
+def _assigned(op, inputs, attrs, *more):
+    """Results of an assignment of anchors."""
+    return _labels(op, inputs, attrs, "LocationIndex", "ScoreIndex", "TargetLabel", "TargetBBox", "BBoxInsideWeight", *more,
+                   like=inputs["Anchor"])
 
 
 def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, is_crowd, im_info, rpn_batch_size_per_im=256,
@@ -71,26 +88,23 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
     _integers(op, gt_classes=gt_classes, is_crowd=is_crowd)
     if is_cascade_rcnn and max_overlap is None:
         raise AssertionError("Input max_overlap of generate_proposal_labels should not be None if is_cascade_rcnn is True")
-    found = one_op(op, {"RpnRois": rpn_rois, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtBoxes": gt_boxes, "ImInfo": im_info,
-                        "MaxOverlap": max_overlap},
-                   {"batch_size_per_im": batch_size_per_im, "fg_fraction": fg_fraction, "fg_thresh": fg_thresh,
-                    "bg_thresh_hi": bg_thresh_hi, "bg_thresh_lo": bg_thresh_lo, "bbox_reg_weights": list(bbox_reg_weights),
-                    "class_nums": class_nums, "use_random": use_random, "is_cls_agnostic": is_cls_agnostic,
-                    "is_cascade_rcnn": is_cascade_rcnn},
-                   "Rois", "LabelsInt32", "BboxTargets", "BboxInsideWeights", "BboxOutsideWeights", "MaxOverlapWithGT")
-    for one in found:
-        one.stop_gradient = True
+    found = _labels(op, {"RpnRois": rpn_rois, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtBoxes": gt_boxes, "ImInfo": im_info,
+                         "MaxOverlap": max_overlap},
+                    {"batch_size_per_im": batch_size_per_im, "fg_fraction": fg_fraction, "fg_thresh": fg_thresh,
+                     "bg_thresh_hi": bg_thresh_hi, "bg_thresh_lo": bg_thresh_lo, "bbox_reg_weights": list(bbox_reg_weights),
+                     "class_nums": class_nums, "use_random": use_random, "is_cls_agnostic": is_cls_agnostic,
+                     "is_cascade_rcnn": is_cascade_rcnn},
+                    "Rois", "LabelsInt32", "BboxTargets", "BboxInsideWeights", "BboxOutsideWeights", "MaxOverlapWithGT", like=rpn_rois,
+                    width=4 * (2 if is_cls_agnostic else class_nums))
     return found if return_max_overlap else found[:-1]
 
 
 def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
     """(regions with objects, their rows, masks of the objects in them)."""
-    found = one_op("generate_mask_labels", {"ImInfo": im_info, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtSegms": gt_segms,
-                                            "Rois": rois, "LabelsInt32": labels_int32},
-                   {"num_classes": num_classes, "resolution": resolution}, "MaskRois", "RoiHasMaskInt32", "MaskInt32")
-    for one in found:
-        one.stop_gradient = True
-    return found
+    given = {"ImInfo": im_info, "GtClasses": gt_classes, "IsCrowd": is_crowd, "GtSegms": gt_segms, "Rois": rois,
+             "LabelsInt32": labels_int32}
+    return _labels("generate_mask_labels", given, {"num_classes": num_classes, "resolution": resolution}, "MaskRois",
+                   "RoiHasMaskInt32", "MaskInt32", like=rois, width=num_classes * resolution ** 2)
 
 
 def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold=0.05, nms_top_k=1000, keep_top_k=100,
