@@ -121,6 +121,11 @@ def test_gradients_follow_the_rank_of_what_is_fed():
         np.testing.assert_array_equal(found, expected)
 
 
+def test_minimizing_without_parameters_does_nothing():
+    x = fluid.data("x", [2, 3])
+    assert fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(x)) == ([], [])
+
+
 def test_a_network_of_regions_learns_from_its_targets():
     feature = fluid.data("feature", [-1, 4], "float32")
     logits, offsets = fluid.layers.fc(feature, 1), fluid.layers.fc(feature, 4)

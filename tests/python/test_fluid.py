@@ -167,7 +167,9 @@ def test_slots_of_operators():
 
 def test_wrong_calls_of_operators_are_typed_errors():
     x = paddle.to_tensor(A)
-    with pytest.raises(NotImplementedError, match="similarity_focus"):
+    with pytest.raises(NotImplementedError, match="pyramid_hash"):
+        paddle._core.call("pyramid_hash", {"X": [x]}, {"Out": [paddle._core.Tensor()]}, {})
+    with pytest.raises(ValueError, match=r"similarity_focus: x is float32\[2, 3\]"):
         fluid.layers.similarity_focus(x, 1, [0])
     with pytest.raises(TypeError, match="expected a Tensor"):
         paddle._core.call("relu", {"X": [3]}, {"Out": [paddle._core.Tensor()]}, {})

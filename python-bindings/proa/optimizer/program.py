@@ -97,6 +97,8 @@ def minimize(opt, loss, startup_program=None, parameters=None, no_grad_set=None)
     from ..static.variable import program_of
     with program_guard(program_of(loss), startup_program or default_startup_program()):
         pairs = opt.backward(loss, startup_program, parameters, no_grad_set)
+        if not pairs and parameters is None and not any(p.trainable for p in program_of(loss).all_parameters()):
+            return [], []
         if not pairs:
             raise ValueError(f"{type(opt).__name__}.minimize: no parameter of the program gets a gradient from the "
                              "loss")
