@@ -47,8 +47,46 @@ static proa_dtype promote(int a, int b)
     return PROA_NODTYPE;
 }
 
+/* NumPy's kinds in rising order: bool, integer, floating, complex. */
+static int kind_of(int dtype)
+{
+    return dtype == PROA_BOOL ? 0 : is_complex(dtype) ? 3 : is_float(dtype) ? 2 : 1;
+}
+
+/* The tensor of real numbers that an in-place call overwrites; NULL for other calls, and while a program is
+ * built. */
+static const proa_tensor *overwritten(const proa_call *call)
+{
+    if (!(call->op->flags & PROA_OP_INPLACE) || call->any & PROA_T_SYMBOLIC) return NULL;
+    proa_tensor **out = proa__field_one(&call->op->fields[call->op->n_in + call->op->n_attr], call->args);
+    bool fits = out && *out && !is_complex((*out)->dtype) && call->op->dtypes >> (*out)->dtype & 1;
+    return fits ? *out : NULL;
+}
+
+/* In place the operands take the result's dtype, if their kind is not above its: as NumPy's x *= y. */
+static proa_status bring_to(proa_dtype dtype, const proa_call *call, bool *changed)
+{
+    bool mixed = false;
+    const proa_field *fields = call->op->fields, *end = fields + call->op->n_in;
+    for (const proa_field *f = fields; f < end; f++) {
+        proa_tensor **one = f->flags & PROA_FIELD_PROMOTE ? proa__field_one(f, call->args) : NULL;
+        if (!one || *one == proa_none || (proa_dtype)(*one)->dtype == dtype) continue;
+        if (kind_of((*one)->dtype) > kind_of(dtype)) return PROA_OK;
+        mixed = true;
+    }
+    if (!mixed) return PROA_OK;
+    *changed = true;
+    for (const proa_field *f = fields; f < end; f++) {
+        proa_tensor **one = f->flags & PROA_FIELD_PROMOTE ? proa__field_one(f, call->args) : NULL;
+        if (one) PROA_TRY(cast_to(one, dtype));
+    }
+    return PROA_OK;
+}
+
 static proa_status promote_inputs(const proa_call *call, bool *changed)
 {
+    const proa_tensor *target = overwritten(call);
+    if (target) return bring_to((proa_dtype)target->dtype, call, changed);
     int dtype = PROA_NODTYPE;
     bool mixed = false;
     for (const proa_field *f = call->op->fields, *end = f + call->op->n_in; f < end; f++) {

@@ -8,7 +8,8 @@ value and are no parameters: "paddle.zeros (shape, dtype=None; fill_value=0)". A
 trailing _, too, whose callable works in place. `axis=9|None`: a number's default, which None stands for, too.
 
 `checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
-of the op's public function celu, and the exception that it raises otherwise. `asks: {bmm: "x.shape y.shape"}` are rules
+of the op's public function celu, and the exception that it raises otherwise. Of a tensor, also in place: `x >> f4,i8`
+(on CPUs of one of the dtypes of Paddle's kernel, or a half type; `y|x >> …`: if y's is not x's), `x#<=6` (so many dims; so many ints), `x+` (elements), `x+2` (elements in the last two dims). `asks: {bmm: "x.shape y.shape"}` are rules
 of proa/_asks.py, which choose the exception when a call of bmm has failed; bmm_ without rules has those of bmm. Used by
 gen_ops.py alone.
 """
@@ -109,20 +110,50 @@ def entries(op):
 
 
 CHECK = re.compile(r"(\w+) (!=|>=|>) (-?[\d.]+) or (\w+Error)")
+OF_TENSOR = re.compile(r"(\w+)(\|x)?(?: >> ([\w,]+)|#<=(\d)|\+(\d?))")
+MIXED = re.compile(r"\w+,(\w+)>>([\w,]+)")
+DTYPES = {"b": "BOOL", "u1": "U8", "i1": "I8", "i2": "I16", "i4": "I32", "i8": "I64", "f2": "F16", "bf": "BF16", "f4": "F32",
+          "f8": "F64", "c8": "C64", "c16": "C128"}
+
+
+def check_of_number(op, text):
+    m = CHECK.fullmatch(text) or op.bad(f"checks: cannot read {text!r}")
+    f = op.field(m[1], "checks")
+    if f.kind != "FLOAT":
+        op.bad(f"checks: {m[1]} is no float")
+    kind = {"!=": "PY_NOT", ">=": "PY_AT_LEAST", ">": "PY_ABOVE"}[m[2]]
+    return f"{{{op.fields.index(f)}, {kind}, {float(m[3])}, &PyExc_{m[4]}, 0}}"
+
+
+def check_of_tensor(op, m):
+    f = op.field(m[1], "checks")
+    if f.kind not in ("TENSOR", "TENSORS") and not (m[4] and f.kind == "INTS"):
+        op.bad(f"checks: {m[1]} is no tensor")
+    kind = "PY_OPERAND" if m[2] else "PY_KERNEL" if m[3] else "PY_RANK" if m[4] else "PY_FILLED"
+    names = [DTYPES[d] for d in m[3].split(",")] + ["F16", "BF16"] if m[3] else []
+    mask = " | ".join(f"1U << PROA_{n}" for n in dict.fromkeys(names)) or "0"
+    return f"{{{op.fields.index(f)}, {kind}, {m[4] or m[5] or 0}, NULL, {mask}}}"
+
+
+def check_of_operand(op, m):
+    """Paddle's kernel of an in-place call is that of the other operand, if its dtype is another."""
+    return f"{{{op.fields.index(op.field(m[1], 'asks'))}, PY_OPERAND, 1, NULL, {' | '.join(f'1U << PROA_{DTYPES[d]}' for d in m[2].split(','))}}}"
 
 
 def checks(op, name):
-    """Initializers of py_check for the public function `name`."""
-    wanted = (op.entry.get("checks") or {}).get(name) or []
+    """Initializers of py_check for the public function `name`; tensors are checked in place, too."""
+    wanted = op.entry.get("checks") or {}
     rows = []
-    for text in [wanted] if isinstance(wanted, str) else wanted:
-        m = CHECK.fullmatch(text) or op.bad(f"checks: cannot read {text!r}")
-        f = op.field(m[1], "checks")
-        if f.kind != "FLOAT":
-            op.bad(f"checks: {m[1]} is no float")
-        kind = {"!=": "PY_NOT", ">=": "PY_AT_LEAST", ">": "PY_ABOVE"}[m[2]]
-        rows.append(f"{{{op.fields.index(f)}, {kind}, {float(m[3])}, &PyExc_{m[4]}}}")
-    return rows
+    for key in dict.fromkeys([name, name.rstrip("_")]):
+        texts = wanted.get(key) or []
+        for text in [texts] if isinstance(texts, str) else texts:
+            tensor = OF_TENSOR.fullmatch(text)
+            if tensor:
+                rows.append(check_of_tensor(op, tensor))
+            elif key == name:
+                rows.append(check_of_number(op, text))
+    words = (asks(op, name, True, True) or "").split() if name.endswith("_") else []
+    return rows + [check_of_operand(op, m) for m in map(MIXED.fullmatch, words) if m]
 
 
 def asks(op, name, public, in_place):
@@ -168,7 +199,7 @@ def emit(ops, cstr):
                 label = base + ("_in_place" if twin else "")
                 out.append(f"static const char *const py_names_{label}[] = {{{names}, NULL}};")
                 name = e.names[0].rpartition(".")[2] + twin
-                asked, rules = checks(op, name) if k else [], asks(op, name, k > 0, twin)
+                asked, rules = checks(op, name) if k or twin else [], asks(op, name, k > 0, twin)
                 if asked:
                     out.append(f"static const py_check py_checks_{label}[] = {{{', '.join(asked)}}};")
                 rows.append(f"    {{py_names_{label}, {f'py_params_{base}' if params else 'NULL'}, "

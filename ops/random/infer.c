@@ -17,10 +17,11 @@ static proa_status random_shape(const char *who, const proa_ints *shape, proa_dt
     return proa__shape_meta(who, shape, d, m);
 }
 
+/* As in Paddle, a negative deviation mirrors the draws, which are then of the same distribution. */
 static proa_status check_std(const char *who, double std)
 {
-    if (std >= 0) return PROA_OK;
-    return OP_FAIL(who, INVALID_ARGUMENT, "std", "is %g; expected 0 or more", std);
+    if (std == std) return PROA_OK;
+    return OP_FAIL(who, INVALID_ARGUMENT, "std", "is %g; expected a number", std);
 }
 
 proa_status uniform_infer(const proa_uniform_args *a, proa_uniform_metas *m)

@@ -244,12 +244,24 @@ def _kernel(who, values, x, y, dtypes, other):
         category, said = "Unimplemented" if _core.is_capturing() else "NotFound", f"is {dtype}, of which Paddle's CPU has no kernel"
     elif (dtype, second) in _UNPROMOTED or other and (dtype, second) == ("complex64", "complex128"):
         category, said = "Unimplemented", f"is {dtype}, to which {second} is not promoted"
+    elif dtype.startswith("complex") and second.startswith("float") and not other:
+        return None  # promoted
     elif dtype != second:
         category, said = "InvalidArgument", f"is {dtype}, and another operand {second}; convert one with cast"
     else:
         return None
     lead, failed = f"({category}) ", str(values[_FAILED])
     return CATEGORIES[category](failed if failed.startswith(lead) else f"{lead}{who}: {selects} {said} ({_plain_text(failed)})")
+
+
+def need_kernel(who, dtypes, **values):
+    """Refuses the first of several tensors on the CPU of whose dtype Paddle's CPU has no kernel. Half types pass: Proa has them."""
+    wanted = [DTYPES[d] for d in dtypes.split(",")]
+    for name, x in values.items():
+        if isinstance(x, _core.Tensor) and _name_of(x) not in (*wanted, "float16", "bfloat16") and (x.is_symbolic or x.place.is_cpu_place()):
+            category = "Unimplemented" if _core.is_capturing() else "NotFound"
+            raise CATEGORIES[category](f"({category}) {who}: {name} is {_name_of(x)}; expected one of {', '.join(wanted)} "
+                                       "(convert with cast)")
 
 
 def _dim(who, values, name, i):

@@ -2,6 +2,7 @@
 ops fft_c2c, fft_r2c and fft_c2r."""
 from . import _core
 from ._asks import named as _named
+from ._asks import need_kernel
 from ._errors import compared, need_attribute, of_dtype, of_kind
 from .framework.dims import known
 from .tensor._tools import COMPLEX, FLOATING, INTEGER, Tensor, dtype_name
@@ -78,10 +79,13 @@ def _resized(x, sizes, axes):
     return x
 
 
-def _complex(x):
+def _complex(who, x, whole=True):
+    """x as complex numbers; of Paddle's transforms those to real numbers take no whole ones."""
     name = dtype_name(x.dtype)
     if name in COMPLEX:
         return x
+    if name == "bool" or name in INTEGER and not whole:
+        raise of_dtype(f"{who}: x is {name}; expected a floating{' ' if whole else ' or complex '}dtype (convert with cast)")
     name = _core.get_default_dtype() if name in INTEGER else x.dtype
     return _core.cast(x, "complex128" if dtype_name(name) == "float64" else "complex64")
 
@@ -94,7 +98,7 @@ def _real(x):
 
 
 def _c2c(who, x, s, axes, norm, forward):
-    x = _complex(x)
+    x = _complex(who, x)
     _check_norm(who, norm)
     axes, s = _axes_and_sizes(who, x, s, axes, False)
     return _core.fft_c2c(x if s is None else _resized(x, s, axes), axes, norm, forward)
@@ -109,7 +113,7 @@ def _r2c(who, x, s, axes, norm, forward, onesided=True):
 
 def _c2r(who, x, s, axes, norm, forward):
     _need_tensor(who, x)
-    x = _complex(x)
+    x = _complex(who, x, whole=False)
     _check_norm(who, norm)
     axes, s = _axes_and_sizes(who, x, s, axes, True)
     if s is None:
@@ -283,7 +287,10 @@ def _shifted(who, x, axes, up):
     rank = len(x.shape)
     if not isinstance(axes, (int, type(None), Tensor)) and not all(-rank <= a < rank for a in axes):
         raise of_kind(f"{who}: axes must be in [{-rank}, {rank}), got {axes!r}")
+    if isinstance(axes, Tensor) and len(axes.shape) > 1 and not _core.is_capturing():
+        raise of_kind(f"{who}: axes must be ints or a Tensor of one dim, got shape {axes.shape}")
     axes = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
+    need_kernel(who, "i4,i8,f4,f8,c8,c16", x=x)
     return _core.roll(x, [(x.shape[a] + up) // 2 for a in axes], axes)
 
 

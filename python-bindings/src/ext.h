@@ -141,12 +141,16 @@ typedef struct py_param {
     bool none; /* None stands for the default */
 } py_param;
 
-/* A condition on a float argument and the exception if it fails (`checks:` of the op table). */
+/* A condition on an argument (`checks:` of the op table): of a float, with the exception if it fails; of a
+ * tensor, its dtype among those of Paddle's CPU kernel and half types (PY_OPERAND: if it is not the first
+ * one's), its rank, or that it has elements. */
 typedef struct py_check {
-    int8_t field; /* index of a float field */
-    enum { PY_NOT, PY_AT_LEAST, PY_ABOVE } kind;
-    double bound;
-    PyObject *const *raises;
+    int8_t field;
+    enum { PY_NOT, PY_AT_LEAST, PY_ABOVE, PY_KERNEL, PY_OPERAND, PY_RANK, PY_FILLED } kind;
+    double
+        bound; /* of PY_RANK the largest rank; of PY_OPERAND 1: eagerly alone; of PY_FILLED the last dims */
+    PyObject *const *raises; /* NULL: Paddle's category for the kind */
+    uint32_t dtypes;         /* of PY_KERNEL and PY_OPERAND, a mask */
 } py_check;
 
 typedef struct py_entry {

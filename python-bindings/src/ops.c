@@ -4,6 +4,7 @@
 #include "ext.h"
 
 #include "core/args_visit.h"
+#include "core/device.h"
 
 #include <proa/amp.h>
 #include <proa/program.h>
@@ -93,6 +94,16 @@ static bool must_be(const py_op *self, const char *name, const char *kind)
     return at && strchr(" !", at[strlen(word)]); /* the only kind */
 }
 
+/* True if the entry's rules want a float, and no whole number, for the argument in this mode. */
+static bool must_be_float(const py_op *self, const char *name)
+{
+    if (!self->entry->asks) return false;
+    char word[64];
+    snprintf(word, sizeof word, "%s:%s:float", proa_program_current() ? "static" : "eager", name);
+    const char *at = strstr(self->entry->asks, word);
+    return at && strchr(" !", at[strlen(word)]); /* the only kind */
+}
+
 /* True if value is a number that the rules take for the tensor of parameter i, which is not the first. */
 static bool takes_number(const py_op *self, int i, PyObject *value)
 {
@@ -133,6 +144,15 @@ static bool fill_one(const py_op *self, int i, PyObject *value, void *args, py_a
     bool unset = value == Py_None && !p->required && f->role == PROA_ATTR;
     if (unset && (p->none || (proa_program_current() && !must_be(self, p->name, "int"))))
         return true; /* keeps the default */
+    bool by_tensor = f->kind == PROA_FIELD_INTS && f->flags & PROA_FIELD_FROM_TENSOR;
+    bool is_public = *self->entry->names[0] != '_';
+    if (by_tensor && is_public && value == Py_None && !proa_program_current())
+        return true; /* an empty list */
+    if (f->kind == PROA_FIELD_FLOAT && !PyFloat_Check(value) && must_be_float(self, p->name)) {
+        py_refuse_type("%s: argument %s: expected a float, got %s", self->name, p->name,
+                       Py_TYPE(value)->tp_name);
+        return false;
+    }
     if (unset && f->kind == PROA_FIELD_BOOL) value = Py_False;
     if (value == Py_None && p->required && f->kind == PROA_FIELD_DTYPE) { /* as NumPy reads None */
         *(proa_dtype *)proa_field_at(f, args) = PROA_F64;
@@ -239,22 +259,84 @@ static bool fill_args(py_op *self, void *args, PyObject *const *values, Py_ssize
     return true;
 }
 
-static bool numbers_pass(const py_op *self, const void *args)
+static bool number_passes(const py_op *self, const void *args, const py_check *c)
 {
     static const char *const words[] = {"not be", "be at least", "be above"};
+    const proa_field *f = &self->op->fields[c->field];
+    const double v = *(const double *)proa_field_at(f, args);
+    if (c->kind == PY_NOT ? v != c->bound : c->kind == PY_AT_LEAST ? v >= c->bound : v > c->bound)
+        return true;
+    char text[160];
+    int n = snprintf(text, sizeof text, "%s: %s must %s %g, got %g", self->name, f->name, words[c->kind],
+                     c->bound, v);
+    if (self->entry->in_place && n < (int)sizeof text) /* elu_: elu may take it */
+        snprintf(text + n, sizeof text - (size_t)n, "; use %.*s", (int)strlen(self->name) - 1, self->name);
+    PyErr_SetString(*c->raises, text);
+    return false;
+}
+
+/* True if none of the last n dims is 0; n = 0: none at all. */
+static bool has_elements(const proa_tensor *t, int n)
+{
+    for (int i = n > 0 && n < t->ndim ? t->ndim - n : 0; i < t->ndim; i++)
+        if (t->shape[i] == 0) return false;
+    return true;
+}
+
+/* Paddle's kernels for devices are others than those for the CPU, which is where programs are built for. */
+static bool kernel_passes(const py_op *self, const py_check *c, const proa_field *f, const proa_tensor *t)
+{
+    if (c->dtypes >> t->dtype & 1 || proa__device_id(t) != PROA_CPU) return true;
+    if (c->kind == PY_KERNEL && !(self->op->dtypes >> t->dtype & 1))
+        return true; /* the op itself refuses it */
+    char list[160] = "";
+    size_t n = 0;
+    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
+        if (c->dtypes >> d & 1 && n < sizeof list)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
+                                  proa_dtype_name((proa_dtype)d));
+    py_refuse(proa_program_current() ? PROA_ERR_UNSUPPORTED : PROA_ERR_WRONG_TYPE,
+              "%s: %s is %s; expected one of %s (convert with cast)", self->name, f->name,
+              proa_dtype_name((proa_dtype)t->dtype), list);
+    return false;
+}
+
+static bool refuse_length(const py_op *self, const char *what, int most, int given)
+{
+    py_refuse(PROA_ERR_INVALID_ARGUMENT, "%s: %s must have at most %d dims, got %d; merge some with reshape",
+              self->name, what, most, given);
+    return false;
+}
+
+static bool tensor_passes(const py_op *self, const void *args, const py_check *c, const proa_field *f,
+                          const proa_tensor *t)
+{
+    if (c->kind == PY_OPERAND) {
+        proa_tensor **x = proa__field_one(self->op->fields, args);
+        if ((c->bound > 0 && proa_program_current()) || (*x)->dtype == t->dtype) return true;
+    }
+    if (c->kind <= PY_OPERAND) return kernel_passes(self, c, f, t);
+    if (c->kind == PY_RANK ? t->ndim <= (int)c->bound : has_elements(t, (int)c->bound)) return true;
+    if (c->kind == PY_RANK) return refuse_length(self, f->name, (int)c->bound, t->ndim);
+    py_refuse(PROA_ERR_INVALID_ARGUMENT, "%s: %s must have elements, and has none", self->name, f->name);
+    return false;
+}
+
+static bool checks_pass(const py_op *self, const void *args)
+{
     for (const py_check *c = self->entry->checks, *end = c + self->entry->n_checks; c < end; c++) {
-        const proa_field *f = &self->op->fields[c->field];
-        const double v = *(const double *)proa_field_at(f, args);
-        if (c->kind == PY_NOT ? v != c->bound : c->kind == PY_AT_LEAST ? v >= c->bound : v > c->bound)
+        if (c->kind <= PY_ABOVE) {
+            if (!number_passes(self, args, c)) return false;
             continue;
-        char text[160];
-        int n = snprintf(text, sizeof text, "%s: %s must %s %g, got %g", self->name, f->name, words[c->kind],
-                         c->bound, v);
-        if (self->entry->in_place && n < (int)sizeof text) /* elu_: elu may take it */
-            snprintf(text + n, sizeof text - (size_t)n, "; use %.*s", (int)strlen(self->name) - 1,
-                     self->name);
-        PyErr_SetString(*c->raises, text);
-        return false;
+        }
+        const proa_field *f = &self->op->fields[c->field];
+        const proa_ints *ints = f->kind == PROA_FIELD_INTS ? proa_field_at(f, args) : NULL;
+        if (ints && ints->count > c->bound)
+            return refuse_length(self, f->name, (int)c->bound, (int)ints->count);
+        const proa_tensors all = ints ? (proa_tensors){0} : proa__field_all(f, args);
+        for (int i = 0; i < all.count; i++)
+            if (all.at[i] && all.at[i] != PROA_NONE && !tensor_passes(self, args, c, f, all.at[i]))
+                return false;
     }
     return true;
 }
@@ -282,7 +364,7 @@ static const proa_field *find_mixed_floats(const proa_op *op, const void *args)
 static bool floats_agree(const py_op *self, const void *args)
 {
     const uint8_t floats = self->entry->floats;
-    if (floats == PY_FLOATS_MIX) return true;
+    if (floats == PY_FLOATS_MIX || (self->entry->in_place && !proa_program_current())) return true;
     const proa_field *f = find_mixed_floats(self->op, args);
     if (!f || proa_is_autocasting()) return true;
     if (floats == PY_FLOATS_MIX_EAGERLY && (!proa_program_current() || py_captures_function())) return true;
@@ -450,7 +532,7 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
         if (PyErr_Occurred()) return NULL;
     }
     if (!floats_agree(self, args)) return refuse_as_asked(self, values, n, keywords);
-    if (self->entry->n_checks && !numbers_pass(self, args)) return refuse_as_asked(self, values, n, keywords);
+    if (self->entry->n_checks && !checks_pass(self, args)) return refuse_as_asked(self, values, n, keywords);
     if (self->entry->in_place) alias_outputs(op, args);
     if (run(op, args) != PROA_OK) return py_raise(), refuse_as_asked(self, values, n, keywords);
     if (arena.name && !self->entry->in_place && py_name_results(op, args, arena.name) != PROA_OK)

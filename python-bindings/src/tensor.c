@@ -521,9 +521,10 @@ static PyObject *tensor_set_value(PyObject *self, PyObject *const *args, Py_ssiz
 
 static PyObject *tensor_copy_(PyObject *self, PyObject *args)
 {
-    PyObject *value;
-    int blocking = 1;
-    if (!PyArg_ParseTuple(args, "O|p:copy_", &value, &blocking)) return NULL;
+    if (!PyTuple_GET_SIZE(args)) return PyErr_Format(PyExc_TypeError, "copy_: argument value is missing");
+    PyObject *value = PyTuple_GET_ITEM(args, 0); /* as in Paddle, nothing looks at what follows */
+    if (!py_is_tensor(value))
+        return py_refuse_type("copy_: value must be a Tensor, got %s", Py_TYPE(value)->tp_name);
     return set_elements(self, value, "copy_");
 }
 

@@ -173,7 +173,57 @@ TAKEN = {
     "a step that is whole": lambda: paddle.cumulative_trapezoid(ones(2, 3), dx=2),
     "a whole side": lambda: paddle.hypot(ones(2, 3), ones(2, 3).astype("int64")),
     "no rows": lambda: paddle.metric.Accuracy().update(ones(0, 3)),
-    "no labels": lambda: paddle.metric.Auc().update(ARRAY, numpy.zeros([0]))}
+    "no labels": lambda: paddle.metric.Auc().update(ARRAY, numpy.zeros([0])),
+    "axes that are None": lambda: paddle.unsqueeze(ones(2, 3), None), "a shape that is None": lambda: paddle.zeros(None),
+    "a negative deviation": lambda: paddle.normal(0.0, -1.0, [2]), "int8 as indices": lambda: ones(2, 3).take_along_axis(
+        paddle.zeros([2, 3], "int8"), 0),
+    "categories in halves": lambda: paddle.distribution.Categorical(ones(2, 3)).probs(paddle.zeros([2, 3], "float16")),
+    "a diagonal of int64": lambda: paddle.diagonal_scatter(ones(2, 3), paddle.ones([2], "int64")),
+    **{f"a negative padding, {d} dims": lambda d=d, kind=kind: getattr(F, f"{kind}_pool{d}d")(ones(1, 1, *[6] * d), 2, padding=-1)
+       for d in (1, 2, 3) for kind in ("max", "avg")},
+    **{f"in place {name} float32 and {dtype}": lambda name=name, dtype=dtype: getattr(ones(2, 3), name)(tensor([2, 3], dtype))
+       for name, dtypes in {"add_": ["int32", "float64"], "multiply_": ["bool", "int64"], "divide_": ["int32", "float64"],
+                            "remainder_": ["int64", "float64"]}.items() for dtype in dtypes}}
+MOVED = {"sort": paddle.sort, "argsort": paddle.argsort, "kthvalue": lambda x: paddle.kthvalue(x, 1), "mode": paddle.mode,
+         "topk": lambda x: paddle.topk(x, 1), "tile": lambda x: paddle.tile(x, [2]), "flip": lambda x: paddle.flip(x, 0),
+         "roll": lambda x: paddle.roll(x, 1), "rot90": paddle.rot90, "reverse": lambda x: paddle.reverse(x, 0), "trace": paddle.trace,
+         "diag_embed": paddle.diag_embed, "tril": paddle.tril, "unstack": paddle.unstack, "nonzero": paddle.nonzero,
+         "median": paddle.median, "cumsum": paddle.cumsum, "take": lambda x: paddle.take(x, paddle.zeros([1], "int64")),
+         "index_select": lambda x: paddle.index_select(x, paddle.zeros([1], "int64")), "max": paddle.max, "amin": paddle.amin,
+         "argmin": paddle.argmin, "log": paddle.log, "sqrt": paddle.sqrt, "square": paddle.square, "is_empty": paddle.is_empty,
+         "logical_not": paddle.logical_not, "unique_consecutive": paddle.unique_consecutive, "fft": paddle.fft.fft,
+         "irfft": paddle.fft.irfft, "split": lambda x: paddle.split(x, 2), "add_n": lambda x: paddle.add_n([x, x]),
+         "expand_as": lambda x: paddle.expand_as(x, ones(2, 3)), "ifftshift": paddle.fft.ifftshift}
+OF_IMAGES = {"pixel_shuffle": lambda x: F.pixel_shuffle(x, 2), "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+             "channel_shuffle": lambda x: F.channel_shuffle(x, 2), "unfold": lambda x: F.unfold(x, 2), "pad": lambda x: F.pad(x, [1] * 4),
+             "temporal_shift": lambda x: F.temporal_shift(x, 1, 0.2)}
+OF_NOTHING = ["sum", "prod", "mean", "logsumexp", "any", "all", "std", "var", "nansum", "norm"]
+WIDE = [1] * 7
+REFUSED = {
+    **{f"{name} of no elements": lambda name=name: getattr(paddle, name)(ones(0, 3)) for name in OF_NOTHING},
+    "outer of no elements": lambda: paddle.outer(ones(0, 3), ones(2)), "dist of no elements": lambda: paddle.dist(ones(0), ones(0)),
+    "svd of no rows": lambda: paddle.linalg.svd(ones(0, 3)), "lu of no rows": lambda: paddle.linalg.lu(ones(0, 3)),
+    "inv of no rows": lambda: paddle.linalg.inv(ones(0, 0)), "a diagonal outside": lambda: paddle.diag(ones(2, 3), 7),
+    "getitem of 7 dims": lambda: ones(*WIDE)[0], "setitem of 7 dims": lambda: ones(*WIDE).__setitem__(0, 1.0),
+    "squeeze of 7 dims": lambda: ones(*WIDE).squeeze(0), "unsqueeze of 7 dims": lambda: ones(*WIDE).unsqueeze(0),
+    "expand to 7 dims": lambda: ones(1).expand(WIDE), "tile of 7 dims": lambda: ones(*WIDE).tile([1]),
+    "broadcast_tensors of 7 dims": lambda: paddle.broadcast_tensors([ones(*WIDE), ones(*WIDE)]),
+    "Linear of float64": lambda: layer()(tensor([2, 3], "float64")),
+    "Bilinear of float64": lambda: paddle.nn.Bilinear(3, 3, 2)(tensor([2, 3], "float64"), tensor([2, 3], "float64")),
+    "SpectralNorm of float64": lambda: paddle.nn.SpectralNorm([3, 3])(tensor([3, 3], "float64")),
+    "MultiHeadAttention of float64": lambda: paddle.nn.MultiHeadAttention(4, 2)(tensor([2, 3, 4], "float64")),
+    "Conv2D of a bool": lambda: paddle.nn.Conv2D(4, 4, True), "embedding by int8": lambda: F.embedding(tensor([2], "int8"), ones(3, 2)),
+    "isclose to a whole number": lambda: paddle.isclose(ones(2), ones(2), rtol=2), "nanmean of int32": lambda: paddle.nanmean(
+        tensor([2], "int32")),
+    "logical_or of a complex y": lambda: paddle.logical_or(ones(2), tensor([2], "complex64")),
+    "texts as a vocabulary": lambda: ones(2).set_vocab(None), "numbers as texts": lambda: ones(2).set_string_list(None),
+    "a vocabulary of numbers": lambda: ones(2).get_map_tensor(),
+    **{f"no draws of {name}": lambda name=name: getattr(paddle.distribution, name)(0.0, 1.0).sample([0, 0])
+       for name in ("Laplace", "Gumbel", "Cauchy", "Normal", "Uniform")},
+    "no draws of Bernoulli": lambda: paddle.distribution.Bernoulli(0.5).sample([0]),
+    "no draws of Beta": lambda: paddle.distribution.Beta(0.5, 0.5).sample([0]),
+    "Categorical of nothing": lambda: paddle.distribution.Categorical(ones(0, 3)),
+    "Normal on no elements": lambda: paddle.nn.initializer.Normal()(ones(0, 3))}
 
 WITHOUT_ARGUMENTS = ["clone", "contiguous", "data_ptr", "detach", "detach_", "element_size", "get_selected_rows", "get_strides", "get_tensor",
                      "is_contiguous", "is_dense", "is_dist", "is_selected_rows", "is_sparse", "is_sparse_coo", "is_sparse_csr", "numpy",
@@ -212,6 +262,10 @@ for name, call in OF_ANYTHING.items():
     said[f"of {name}"] = outcome(call)
 for name, call in TAKEN.items():
     said[f"taken: {name}"] = outcome(call)
+for name, call in REFUSED.items():
+    said[f"refused: {name}"] = outcome(call)
+for (name, call), dtype in itertools.product([*MOVED.items(), *OF_IMAGES.items()], ["bool", "uint8", "int8", "int16", "complex64"]):
+    said[f"kernel {name}({dtype})"] = outcome(call, tensor([1, 4, 4, 4] if name in OF_IMAGES else [2, 3], dtype))
 for name in WITHOUT_ARGUMENTS:
     said[f"surplus {name}"] = outcome(lambda: getattr(paddle.ones([2, 3]), name)(None, 7, no_such=1))
 said["surplus PyLayer"] = outcome(lambda: paddle.autograd.PyLayer(None, no_such=1))

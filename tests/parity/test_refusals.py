@@ -37,7 +37,7 @@ def test_arguments_that_paddle_does_not_look_at(outcomes):
 
 def test_what_looks_wrong_and_is_taken(outcomes):
     taken = [call for call in outcomes[0] if call.startswith("taken: ")]
-    assert len(taken) == 10
+    assert len(taken) == 27
     assert {call: outcomes[1][call] for call in taken} == {call: outcomes[0][call] for call in taken} == dict.fromkeys(taken, "ok")
 
 
@@ -45,3 +45,17 @@ def test_every_kind_of_refusal_is_there(outcomes):
     kinds = collections.Counter(outcomes[0].values())
     for kind in ("RuntimeError|NotFound", "ValueError|InvalidArgument", "NotImplementedError|Unimplemented", "OSError|", "AssertionError|"):
         assert kinds[kind] > 5, kinds
+
+
+def test_what_looks_right_and_is_refused(outcomes):
+    refused = [call for call in outcomes[0] if call.startswith("refused: ")]
+    assert len(refused) == 44
+    assert {call: outcomes[1][call] for call in refused} == {call: outcomes[0][call] for call in refused}
+    assert "ok" not in {outcomes[0][call] for call in refused}
+
+
+def test_dtypes_without_a_kernel_in_paddle(outcomes):
+    """Functions that move elements, choose among them or compute: refused in the dtypes for which Paddle's CPU has no kernel."""
+    kernels = [call for call in outcomes[0] if call.startswith("kernel ")]
+    assert len(kernels) == 200
+    assert {call: outcomes[1][call] for call in kernels} == {call: outcomes[0][call] for call in kernels}

@@ -151,3 +151,33 @@ def test_tuple_for_a_tensor():
     for bad in ([x], (), ((x,),), (1, x)):
         with pytest.raises(ValueError, match="argument x: expected a Tensor"):
             paddle.abs(bad)
+
+
+def test_in_place_the_operand_takes_the_dtype_of_x():
+    y = paddle.to_tensor([2.0, 3.0], dtype="float64", stop_gradient=False)
+    x = paddle.to_tensor([1.5, 2.0], stop_gradient=False)
+    h = x * 2
+    h.multiply_(y)
+    h.sum().backward()
+    assert h.dtype == paddle.float32 and x.grad.tolist() == [4.0, 6.0]
+    assert y.grad.dtype == paddle.float64 and y.grad.tolist() == [3.0, 4.0]
+    whole = paddle.to_tensor([1, 2])
+    with pytest.raises(ValueError, match="convert one with cast"):
+        whole.add_(paddle.to_tensor([1.5, 2.5]))
+    assert whole.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("padding, rows, columns", [(-1, slice(1, -1), slice(1, -1)), ([-1, 0], slice(1, -1), slice(None)),
+                                                    ([0, 0, -2, 0], slice(None), slice(2, None))])
+def test_negative_paddings_of_poolings_crop(padding, rows, columns):
+    x = paddle.arange(36.0).reshape([1, 1, 6, 6])
+    for pool in (F.max_pool2d, F.avg_pool2d):
+        assert pool(x, 2, padding=padding).tolist() == pool(x[:, :, rows, columns], 2).tolist()
+
+
+def test_c_ops_take_what_python_functions_refuse():
+    x = paddle.to_tensor([3, 1, 2]).astype("uint8")
+    with pytest.raises(RuntimeError, match=r"\(NotFound\) sort: x is uint8; expected one of int32, int64, float32, float64"):
+        paddle.sort(x)
+    assert _core.sort(x, -1, False)[0].tolist() == [1, 2, 3] and _core.sum(x[:0], []).item() == 0
+

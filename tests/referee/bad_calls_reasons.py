@@ -113,8 +113,8 @@ RULES = [
     (MISTAKE, "operands of two dtypes: Paddle fails inside its kernel, Proa names them",
      lambda r: "type of data we are trying to retrieve" in r.text),
     (UNDEFINED, "in place with two dtypes: Paddle reads the memory of one as the other and changes the tensor's dtype",
-     lambda r: r.refuses and r.name.endswith("_") and MIXED.search(r.own) and
-     (r.theirs == "ok" or "Integer division by zero" in r.text)),
+     lambda r: r.name.endswith("_") and (r.refuses and MIXED.search(r.own) and r.theirs == "ok" or
+                                         r.mistake == "dtype" and "Integer division by zero" in r.text)),
     (UNDEFINED, "Paddle reads the memory of a floating or shorter tensor as indices",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"(indices|index|label|segment_ids|y|src_index|dst_index) is \w+"
                                                             r"(\[[^]]*\])?; expected (int|class)|indices must be int32 or int64, got float",
@@ -134,7 +134,7 @@ RULES = [
     (MISTAKE, "Paddle keeps the argument unseen, and fails where it uses it",
      lambda r: r.theirs == "ok" and r.refuses and (r.name.rpartition(".")[2], r.parameter) in KEPT),
     (MISTAKE, "Paddle takes a text or a float for a number and computes with 0 or what is left of it",
-     lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)|must be of type (int|number)", r.own) and
+     lambda r: r.theirs == "ok" and r.refuses and re.search(r"expected (a number|an int)|must be of type (int|number|float)", r.own) and
      re.search(r"got (str|float|complex)\b", r.own)),
     (UNDEFINED, "Paddle does not compare the shapes, and reads outside the smaller tensor",
      lambda r: r.theirs == "ok" and r.refuses and re.search(r"atan2|index_add", r.name) and "shape" in r.own),

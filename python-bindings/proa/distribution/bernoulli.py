@@ -5,7 +5,8 @@ from .. import _core
 from .._errors import of_dtype
 from ..tensor import ones_like, zeros_like
 from ..tensor.manipulation import common_shape
-from .distribution import Distribution, ExponentialFamily, is_tensor, name_of, need, shape_list, tensors, uniform
+from .distribution import (Distribution, ExponentialFamily, drawn_shape, is_tensor, name_of, need, need_elements, shape_list, tensors,
+                           uniform)
 
 
 def _probability(who, value, lists=False):
@@ -28,6 +29,7 @@ class Bernoulli(ExponentialFamily):
         if name_of(self.dtype) not in ("float16", "bfloat16", "float32", "float64"):
             refuse = of_dtype if name_of(self.dtype) == "bool" else TypeError
             raise refuse(f"Bernoulli: probs must be floating, got {name_of(self.dtype)}")
+        need_elements("Bernoulli", "probs", self.probs)
         # as Paddle: the least step away from 0 and 1, so that logarithms are finite
         least = 2.220446049250313e-16 if str(self.dtype).endswith("64") else 1.1920928955078125e-07
         self._clipped = self.probs.clip(least, 1 - least)
@@ -43,7 +45,7 @@ class Bernoulli(ExponentialFamily):
         return self.probs * (1 - self.probs)
 
     def sample(self, shape):
-        shape = self._extend_shape(shape_list("Bernoulli.sample", shape))
+        shape = self._extend_shape(drawn_shape("Bernoulli.sample", shape))
         was = _core.set_recording(False)
         try:
             probs = self.probs.expand(shape)
@@ -53,7 +55,7 @@ class Bernoulli(ExponentialFamily):
 
     def rsample(self, shape, temperature=1.0):
         """A relaxation with a gradient: logit(u) + logits over the temperature; its sigmoid is near 0 or 1."""
-        shape = self._extend_shape(shape_list("Bernoulli.rsample", shape))
+        shape = self._extend_shape(drawn_shape("Bernoulli.rsample", shape))
         temperature = temperature if is_tensor(temperature) else float(temperature)
         logits = self.logits.expand(shape)
         u = uniform(shape, str(self.dtype).rpartition(".")[2], 1e-7, 1.0)

@@ -2,7 +2,7 @@
 from .. import _core
 from .._errors import need_attribute, of_kind
 from ..tensor import ones_like, zeros_like
-from .distribution import ExponentialFamily, broadcast, gaussian, is_tensor, name_of, shape_list, uniform
+from .distribution import ExponentialFamily, broadcast, drawn_shape, gaussian, is_tensor, name_of, need_elements, uniform
 
 
 def _gamma(shape_parameter, shape):
@@ -52,7 +52,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
     def sample(self, shape=()):
-        shape = self._extend_shape(shape_list("Dirichlet.sample", shape))
+        shape = self._extend_shape(drawn_shape("Dirichlet.sample", shape))
         was = _core.set_recording(False)
         try:
             drawn = _gamma(self.concentration, shape)
@@ -87,6 +87,7 @@ class Beta(ExponentialFamily):
 
     def __init__(self, alpha, beta):
         self.alpha, self.beta = broadcast("Beta", alpha=alpha, beta=beta)
+        need_elements("Beta", "alpha", self.alpha)
         self._dirichlet = Dirichlet(_core.stack([self.alpha, self.beta], -1))
         super().__init__(self._dirichlet.batch_shape)
 

@@ -3,7 +3,7 @@ from .. import _core
 from .._asks import asks
 from .._errors import need_attribute, of_kind
 from ..nn.functional import one_hot, softmax
-from .distribution import Distribution, is_tensor, need_value, shape_list, tensors, uniform
+from .distribution import Distribution, drawn_shape, is_tensor, name_of, need_elements, need_value, tensors, uniform
 
 
 def _pick(probabilities, shape):
@@ -24,11 +24,12 @@ class Categorical(Distribution):
         if isinstance(logits, int):
             raise TypeError(f"Categorical: logits must be a float, a list, an array or a Tensor, got {type(logits).__name__}")
         self.logits, self.dtype, _ = tensors("Categorical", logits)
+        need_elements("Categorical", "logits", self.logits)
         self._prob = self.logits / self.logits.sum(-1, keepdim=True)
         super().__init__(self.logits.shape[:-1])
 
     def sample(self, shape):
-        return _pick(softmax(self.logits, -1), shape_list("Categorical.sample", shape))
+        return _pick(softmax(self.logits, -1), drawn_shape("Categorical.sample", shape))
 
     def _log_softmax(self):
         shifted = self.logits - self.logits.max(-1, keepdim=True)
@@ -44,7 +45,10 @@ class Categorical(Distribution):
 
     @asks("value.shape eager:value:Tensor!InvalidArgument")
     def probs(self, value):
-        """The probability of each category number of value."""
+        """The probability of each category number of value, whole numbers of any dtype."""
+        need_elements("Categorical.probs", "value", value)
+        if name_of(value.dtype) not in ("int32", "int64", "complex64", "complex128"):
+            value = value.astype("int64")
         dims = len(self._prob.shape)
         if dims == 1:
             return _core.gather(self._prob, value.reshape([-1]), 0).reshape(value.shape)
@@ -66,6 +70,7 @@ class Multinomial(Distribution):
         if not is_tensor(probs) or len(probs.shape) < 1:
             need_attribute("Multinomial", "dim", probs=probs)
             raise ValueError("Multinomial: probs must be a Tensor of at least one dim")
+        need_elements("Multinomial", "probs", probs)
         self.probs = probs / probs.sum(-1, keepdim=True)
         self.total_count = total_count
         super().__init__(probs.shape[:-1], probs.shape[-1:])
@@ -94,7 +99,7 @@ class Multinomial(Distribution):
     def sample(self, shape=()):
         if is_tensor(shape):
             raise TypeError("Multinomial.sample: shape must be a list or tuple of ints, got a Tensor")
-        drawn = _pick(self.probs, [self.total_count] + shape_list("Multinomial.sample", shape))
+        drawn = _pick(self.probs, [self.total_count] + drawn_shape("Multinomial.sample", shape))
         return one_hot(drawn, self.probs.shape[-1]).astype(self.probs.dtype).sum(0)
 
     def entropy(self):

@@ -5,7 +5,7 @@ import operator
 
 from .. import _core
 from .._errors import need_attribute, of_kind
-from ..framework.dims import alike
+from ..framework.dims import alike, is_empty
 from ..tensor.manipulation import common_shape
 
 
@@ -77,6 +77,20 @@ def shape_list(who, shape, strict=False):
         return [operator.index(n) for n in entries]
     except TypeError:
         raise of_kind(f"{who}: shape must be a list or tuple of ints, got {shape!r}") from None
+
+
+def drawn_shape(who, shape, strict=False):
+    """shape_list of a sample, which has at least one draw."""
+    shape = shape_list(who, shape, strict)
+    if 0 in shape:
+        raise of_kind(f"{who}: shape must have entries above 0, got {shape}")
+    return shape
+
+
+def need_elements(who, what, value):
+    """Refuses parameters of no distribution."""
+    if is_empty(value):
+        raise of_kind(f"{who}: {what} must have elements, got shape {value.shape}")
 
 
 def need_seed(who, seed):

@@ -2,9 +2,10 @@
 import math
 
 from .. import _core
-from .._asks import asks
+from .._asks import asks, need_kernel
 from .._errors import of_kind
-from .distribution import Distribution, broadcast, name_of, need, need_value, shape_list, uniform
+from ..tensor._tools import need_few_dims
+from .distribution import Distribution, broadcast, drawn_shape, name_of, need, need_value, uniform
 
 EULER = 0.57721566490153286060
 
@@ -24,11 +25,12 @@ class _LocationScale(Distribution):
             _core.set_recording(was)
 
     def _uniform(self, shape, low, high):
-        shape = self._extend_shape(shape_list(f"{type(self).__name__}.sample", shape, self._strict))
+        shape = self._extend_shape(drawn_shape(f"{type(self).__name__}.sample", shape, self._strict))
         return uniform(shape, name_of(self.loc.dtype), low, high)
 
     def _standard(self, value):
         value = self._like(self.loc, value, self._strict)
+        need_few_dims(type(self).__name__, value=value)
         return (value - self.loc) / self.scale
 
 
@@ -62,6 +64,7 @@ class Laplace(_LocationScale):
             value = _core.full([], value, self.loc.dtype)
         elif hasattr(value, "__array__") and not isinstance(value, _core.Tensor):
             raise of_kind(f"Laplace.icdf: value must be a Tensor, got {type(value).__name__}")
+        need_few_dims("Laplace.icdf", value=value)
         t = self._like(self.loc, value) - 0.5
         return self.loc - self.scale * t.sign() * (-2 * t.abs()).log1p()
 
@@ -93,12 +96,16 @@ class Gumbel(_LocationScale):
     def _standard(self, value):
         return -((self.loc - value) / self.scale)  # in this order bools count as 0 and 1
 
-    def log_prob(self, value):
+    def _log_density(self, value):
         z = self._standard(value)
         return -(z + (-z).exp()) - self.scale.log()
 
+    def log_prob(self, value):
+        need_kernel("Gumbel.log_prob", "b,u1,i1,i2,i4,i8,f4,f8", value=value)
+        return self._log_density(value)
+
     def prob(self, value):
-        return self.log_prob(value).exp()
+        return self._log_density(value).exp()
 
     def cdf(self, value):
         return (-(-self._standard(value)).exp()).exp()
@@ -110,7 +117,7 @@ class Gumbel(_LocationScale):
         return super().sample(shape)
 
     def rsample(self, shape):
-        u = self._uniform(shape_list("Gumbel.sample", shape, True), 1e-7, 1.0 - 1e-7)
+        u = self._uniform(drawn_shape("Gumbel.sample", shape, True), 1e-7, 1.0 - 1e-7)
         return self.loc - self.scale * (-u.log()).log()
 
 
@@ -149,7 +156,7 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
     def rsample(self, shape, name=None):
-        full = self._extend_shape(shape_list("Cauchy.rsample", shape, strict=True))
+        full = self._extend_shape(drawn_shape("Cauchy.rsample", shape, strict=True))
         loc, scale = self.loc.expand(full), self.scale.expand(full)
         u = self._uniform(shape, 1e-7, 1.0 - 1e-7)
         return loc + scale * (math.pi * (u - 0.5)).tan()

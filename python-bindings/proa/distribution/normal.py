@@ -2,7 +2,7 @@
 import math
 
 from .._asks import asks
-from .distribution import Distribution, gaussian, need_seed, need_value, shape_list, tensors
+from .distribution import Distribution, drawn_shape, gaussian, need_seed, need_value, shape_list, tensors
 
 
 class Normal(Distribution):
@@ -23,7 +23,7 @@ class Normal(Distribution):
 
     def sample(self, shape=(), seed=0):
         """Without a gradient to loc and scale's draws; shape + batch shape, or shape alone for plain numbers."""
-        shape = shape_list("Normal.sample", shape)
+        shape = drawn_shape("Normal.sample", shape)
         need_seed("Normal.sample", seed)
         drawn = self._drawn(shape)
         return drawn.reshape(shape) if self.all_arg_is_float else drawn

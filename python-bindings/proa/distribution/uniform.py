@@ -1,5 +1,5 @@
 """The continuous uniform distribution on [low, high)."""
-from .distribution import Distribution, need_seed, shape_list, tensors, uniform
+from .distribution import Distribution, drawn_shape, need_seed, tensors, uniform
 
 
 class Uniform(Distribution):
@@ -11,7 +11,7 @@ class Uniform(Distribution):
         super().__init__(self.low.shape)
 
     def sample(self, shape, seed=0):
-        shape = shape_list("Uniform.sample", shape, strict=True)
+        shape = drawn_shape("Uniform.sample", shape, strict=True)
         need_seed("Uniform.sample", seed)
         batch = (self.low + self.high).shape
         drawn = uniform(shape + list(batch), self.dtype) * (self.high - self.low) + self.low

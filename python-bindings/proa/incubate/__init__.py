@@ -1,6 +1,6 @@
 """paddle.incubate: optimizers, functional automatic differentiation, old names of paddle.geometric, masked softmax and
 identity_loss. The submodules optimizer, autograd and nn are imported at first use."""
-from .._asks import asks
+from .._asks import asks, need_kernel
 from .._errors import of_kind
 from .. import _core
 
@@ -53,6 +53,7 @@ def identity_loss(x, reduction="none"):
         raise of_kind(f"identity_loss: reduction must be an int or a name, got {type(reduction).__name__}")
     if kind not in (0, 1, 2):
         raise Exception(f"identity_loss: reduction must be 'sum' (0), 'mean' (1) or 'none' (2), got {reduction!r}")
+    need_kernel("identity_loss", "f4,f8", x=x)
     return (_core.sum, _core.mean, _core.assign)[kind](x)
 
 

@@ -6,7 +6,7 @@ import types
 from .. import _core
 from .._asks import answer
 from .._errors import of_kind
-from ..framework.dims import alike, differ, number, runs_number
+from ..framework.dims import alike, differ, is_empty, number, runs_number
 
 Tensor = _core.Tensor
 public = types.SimpleNamespace(**_core.api("paddle"))  # ops as Paddle's functions: most refuse operands of two floating dtypes
@@ -122,6 +122,20 @@ _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 
 
 COMPARED = "eager:x.shape eager:y.shape eager:x<-y"  # what Paddle's functions of two tensors ask first in place
+
+
+def need_elements(who, *tensors):
+    """Refuses tensors without elements, of which Paddle reduces none."""
+    for x in tensors:
+        if isinstance(x, Tensor) and is_empty(x):
+            raise ValueError(f"(InvalidArgument) {who}: tensors must have elements, got shape {x.shape}")
+
+
+def need_few_dims(who, **tensors):
+    """Refuses tensors of more dims than Paddle's slices and broadcasts have."""
+    for what, x in tensors.items():
+        if isinstance(x, Tensor) and x.ndim > 6:
+            raise ValueError(f"(InvalidArgument) {who}: {what} must have at most 6 dims, got {x.ndim}; merge some with reshape")
 
 
 def twin(fn, name, rules=None, of_one=False):

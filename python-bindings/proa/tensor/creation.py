@@ -55,6 +55,8 @@ def arange(start=0, end=None, step=1, dtype=None, name=None):
     """
     if end is None:
         start, end = 0, start
+    if all(isinstance(n, (int, float)) for n in (start, end, step)) and (end - start) * step < 0:
+        raise ValueError(f"(InvalidArgument) arange: step {step} leads away from end: {start} to {end}")
     if dtype is None:
         whole = _is_integer(start) and _is_integer(end) and _is_integer(step)
         dtype = "int64" if whole else _core.get_default_dtype()

@@ -5,7 +5,7 @@ from .. import _core
 from .._asks import asks
 from .._errors import of_kind
 from ..framework.dims import alike, differ, is_empty, known, least, reshaped, stretches
-from ._tools import Tensor, dtype_name, is_number, like, need_one_floating, need_variable, plain_ints, public, twin
+from ._tools import Tensor, dtype_name, is_number, like, need_elements, need_few_dims, need_one_floating, need_variable, plain_ints, public, twin
 
 __all__ = ["cdist", "cond", "corrcoef", "cov", "dist", "eigvalsh", "householder_product", "lstsq", "lu",
            "matrix_rank", "mm", "multi_dot", "norm", "pca_lowrank", "pinv", "qr", "t", "t_", "tensordot"]
@@ -31,6 +31,7 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
     if not isinstance(p, str) and not is_number(p):
         raise ValueError(f"norm: p must be a number or 'fro', got {type(p).__name__}")
     order = 2.0 if p == "fro" else float(p)
+    need_elements("norm", x)
     if axis is None:
         return _core.p_norm(x, order, -1, 1e-12, keepdim, True)
     axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
@@ -52,6 +53,7 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
 def dist(x, y, p=2, name=None):
     """The p-norm of x - y over all elements."""
     need_one_floating("dist", x, y)
+    need_elements("dist", x)
     return _core.p_norm(_core.subtract(x, y), float(p), -1, 1e-12, False, True)
 
 
@@ -300,6 +302,8 @@ def householder_product(x, tau, name=None):
 def pca_lowrank(x, q=None, center=True, niter=2, name=None):
     """The leading q singular triples (U, S, V) of x, found by random projection."""
     m, n = x.shape[-2:]
+    if is_empty(x):
+        raise (AssertionError if _core.is_capturing() else of_kind)(f"pca_lowrank: x must have elements, got shape {x.shape}")
     q = least(6, m, n) if q is None else q
     if known(m, n) and not 0 <= q <= min(m, n) or niter < 0:
         raise ValueError(f"pca_lowrank: q must be in [0, {min(m, n)}] and niter not negative, got {q} and {niter}")
@@ -327,6 +331,9 @@ def qr(x, mode="reduced", name=None):
 
 def lu(x, pivot=True, get_infos=False, name=None):
     """The LU factors of x in one matrix, the pivots (from 1), and what lu says about zero pivots if asked."""
+    if isinstance(x, Tensor) and known(*x.shape) and 0 in x.shape[-2:]:
+        raise of_kind(f"lu: x must have matrices with elements, got shape {x.shape}")
+    need_few_dims("lu", x=x)
     out, pivots, infos = _core.lu(x, pivot)
     return (out, pivots, infos) if get_infos else (out, pivots)
 
@@ -340,6 +347,8 @@ def eigvalsh(x, UPLO="L", name=None):
 @asks("static:hermitian:bool static:tol:float,None,Tensor")
 def matrix_rank(x, tol=None, hermitian=False, name=None):
     """The number of singular values (absolute eigenvalues if hermitian) that exceed tol."""
+    if isinstance(tol, bool) and _core.is_capturing():
+        raise TypeError("matrix_rank: tol must be a float or a Tensor, got bool")
     if isinstance(tol, Tensor):
         tol = tol if dtype_name(tol.dtype) == dtype_name(x.dtype) else _core.cast(tol, x.dtype)
         return _core.matrix_rank(x, tol, hermitian=hermitian, use_default_tol=False)

@@ -1,7 +1,7 @@
 """Reshaping, splitting, gathering and scattering that is more than one op: split, tile, moveaxis, scatter_nd, unique,
 take_along_axis. Functions that are one op come from C."""
 from .. import _core
-from .._asks import asks
+from .._asks import asks, need_kernel
 from ..framework.dims import Dim, alike, differ, known, most, reshaped, tensor_of
 from .._errors import need_attribute, of_kind
 from ._tools import (END, INTEGER, Tensor, bounds, dtype_name, is_number, like, need_tensor, need_variable, one_axis, plain_ints,
@@ -16,6 +16,7 @@ __all__ = ["as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_sh
            "transpose_", "unflatten", "unfold", "unique", "unique_consecutive", "unsqueeze_", "unstack",
            "view", "view_as", "vsplit", "zero_"]
 
+FLIPPED = "b,i4,i8,f4,f8,c8,c16"  # dtypes of Paddle's kernel
 reshape_ = twin(_core.reshape, "reshape_")
 squeeze_ = twin(_core.squeeze, "squeeze_")
 unsqueeze_ = twin(_core.unsqueeze, "unsqueeze_")
@@ -65,6 +66,8 @@ def crop(x, shape=None, offsets=None, name=None):
     offsets = [0] * len(full_shape) if offsets is None else _crop_ints("offsets", offsets)
     if len(shape) != len(full_shape) or len(offsets) != len(full_shape):
         raise ValueError(f"(InvalidArgument) crop: shape and offsets must have {len(full_shape)} entries, got {shape} and {offsets}")
+    if _core.is_capturing() and any(known(s) and s == 0 for s in shape):
+        raise ValueError(f"crop: shape must have no 0 in a program, got {shape}")
     ends = [n if s == -1 else o + s for n, s, o in zip(full_shape, shape, offsets)]
     for n, o, e in zip(full_shape, offsets, ends):
         if not 0 <= o or known(e) and o > e or known(e, n) and e > n:
@@ -86,6 +89,9 @@ def split(x, num_or_sections, axis=0, name=None):
     """
     if isinstance(num_or_sections, (list, tuple)):
         return list(_core.split(x, bounds(num_or_sections), 0, axis))
+    need_kernel("split", "b,u1,i1,i4,i8,f4,f8", x=x)
+    if isinstance(num_or_sections, bool) and not _core.is_capturing():
+        raise of_kind("split: num_or_sections must be an int, list or tuple, got bool")
     return list(_core.split(x, [], whole_number("split", "num_or_sections", num_or_sections, "an int, list or tuple"), axis))
 
 
@@ -118,6 +124,7 @@ def unstack(x, axis=0, num=None):
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise ValueError(f"unstack: axis must be in [-{ndim}, {ndim}), got {axis}")
+    need_kernel("unstack", "i4,i8,f4,f8,c8,c16", x=x)
     size = x.shape[axis]
     if num is not None and known(size) and not 0 <= num <= size:
         raise ValueError(f"unstack: num must be in [0, {size}], got {num}")
@@ -194,12 +201,15 @@ def broadcast_tensors(input, name=None):
         if _core.is_capturing() and t.dtype != input[0].dtype:
             raise TypeError(f"broadcast_tensors: all Tensors must have one dtype, got {input[0].dtype} and {t.dtype}")
         shape = common_shape("broadcast_tensors", shape, t.shape)
+    if len(shape) > 6:
+        raise ValueError(f"(InvalidArgument) broadcast_tensors: tensors must have at most 6 dims, got {len(shape)}")
     return [_core.expand(t, shape) for t in input]
 
 
 @asks("x~f2,f4,f8,i4,i8,b")
 def reverse(x, axis, name=None):
     """x with the order along axis (or axes) turned round; the older name of flip."""
+    need_kernel("reverse", FLIPPED, x=x)
     return _core.flip(x, [axis] if isinstance(axis, int) else axis)
 
 
@@ -216,6 +226,7 @@ def rot90(x, k=1, axes=[0, 1], name=None):
     k %= 4
     if k == 0:
         return x
+    need_kernel("rot90", FLIPPED, x=x)
     if k == 2:
         return _core.flip(x, [a, b])
     perm = list(range(ndim))
@@ -393,6 +404,7 @@ def masked_fill(x, mask, value, name=None):
     >>> paddle.masked_fill(x, x < 0, 0.0).tolist()
     [1.0, 0.0]
     """
+    need_kernel("masked_fill", "i4,i8,f4,f8", x=x, value=value)
     if isinstance(mask, Tensor) and mask.dtype != _core.bool:
         mask = _core.cast(mask, _core.bool)
     if is_number(value) and alike(x.shape, broadcast_dims(x.shape, mask.shape)):
@@ -493,6 +505,8 @@ def take_along_axis(arr, indices, axis, broadcast=True):
     >>> paddle.take_along_axis(x, x.argsort(1), 1).tolist()
     [[1, 3], [2, 4]]
     """
+    if isinstance(indices, Tensor) and dtype_name(indices.dtype) in ("uint8", "int8", "int16") and not _core.is_capturing():
+        indices = _core.cast(indices, "int64")
     axis, shape = _along(arr, indices, axis, "take_along_axis")
     if not broadcast:
         _check_inside(arr, indices, axis, "take_along_axis")
@@ -551,6 +565,7 @@ def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, 
     wanted = (return_inverse, return_counts)
     if _core.is_capturing() and not all(isinstance(one, bool) for one in wanted):
         raise TypeError(f"unique_consecutive: return_inverse and return_counts must be bools, got {wanted}")
+    need_kernel("unique_consecutive", "i4,i8,f4,f8", x=x)
     return _optional(wanted, _core.unique_consecutive(x, *wanted, [] if axis is None else [axis], dtype))
 
 
@@ -590,6 +605,8 @@ def fill_diagonal_tensor(x, y, offset=0, dim1=0, dim2=1, name=None):
         length = max(0, min(rows, rows + offset, columns, columns - offset))
     if differ(y.shape, rest + [length]):
         raise AssertionError(f"fill_diagonal_tensor: y must have shape {rest + [length]}, got {y.shape}")
+    if y.dtype != x.dtype and not (_core.is_capturing() or "complex" in dtype_name(y.dtype)):
+        y = _core.cast(y, x.dtype)
     return _core.fill_diagonal_tensor(x, y, offset, dim1, dim2)
 
 

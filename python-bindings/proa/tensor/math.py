@@ -1,10 +1,10 @@
 """Mathematics that is more than one op: add_n, lerp forms, gcd, diff, trapezoid, nan-aware sums, in-place twins."""
 from .. import _core
-from .._asks import ask, asks
-from .._errors import need_attribute, of_kind
+from .._asks import ask, asks, need_kernel
+from .._errors import need_attribute, of_dtype, of_kind
 from ..framework.dims import alike, differ, known, reshaped, runs_number
-from ._tools import (COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_one_floating, need_variable, overwrite, public,
-                     twin, whole_number)
+from ._tools import (COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_elements, need_few_dims, need_one_floating, need_variable, overwrite,
+                     public, twin, whole_number)
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -21,6 +21,9 @@ def add_n(inputs, name=None):
     >>> paddle.add_n([paddle.ones([2])] * 3).tolist()
     [3.0, 3.0]
     """
+    for t in [inputs] if isinstance(inputs, Tensor) else inputs:
+        if isinstance(t, Tensor) and dtype_name(t.dtype) in ("bool", "uint8", "int8", "int16"):
+            raise of_dtype(f"add_n: inputs are {dtype_name(t.dtype)}; expected int32, int64, a floating or complex dtype (convert with cast)")
     if isinstance(inputs, Tensor):
         return _core.assign(inputs)
     if not inputs:
@@ -93,6 +96,7 @@ def outer(x, y, name=None):
     >>> paddle.outer(paddle.to_tensor([1, 2]), paddle.to_tensor([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
+    need_elements("outer", x, y)
     try:
         return public.matmul(_core.reshape(x, [-1, 1]), _core.reshape(y, [1, -1]))
     except Exception as error:
@@ -119,6 +123,7 @@ def cumsum(x, axis=None, dtype=None, name=None):
         x = _core.cast(x, dtype)
     if isinstance(axis, (list, tuple)) and len(axis) == 1 and isinstance(axis[0], Tensor):  # as programs of Paddle take it
         axis, = axis
+    need_kernel("cumsum", "i2,i4,i8,f4,f8", x=x)
     return _core.cumsum(x, -1 if axis is None else axis, None, axis is None)
 
 
@@ -288,6 +293,7 @@ def frexp(x, name=None):
 
 def multigammaln(x, p, name=None):
     """The logarithm of the multivariate gamma function of dimension p."""
+    need_few_dims("multigammaln", x=x)
     if isinstance(p, Tensor):
         return _multigammaln_of_tensor(x, p)
     if not p >= 1:
@@ -340,6 +346,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
 @asks("eager:x.dtype eager:x.place axis[i] x~f2,f4,f8,i4,i8")
 def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     """sum, with NaN counted as zero."""
+    need_elements("nansum", x)
     if dtype_name(x.dtype) in FLOATING:
         x = _core.where(_core.isnan(x), _core.full_like(x, 0), x)
     return _core.sum(x, [] if axis is None else axis, dtype, keepdim)
@@ -348,6 +355,8 @@ def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
 @asks("eager:x.dtype axis[i] x~bf,f2,f4,f8")
 def nanmean(x, axis=None, keepdim=False, name=None):
     """The mean of what is not NaN."""
+    if not _core.is_capturing() and dtype_name(x.dtype) == "int32":
+        raise of_kind("nanmean: x is int32; expected a floating dtype (convert with cast)")
     axis = [] if axis is None else axis
     count = _core.sum(_core.cast(_core.logical_not(_core.isnan(x)), x.dtype), axis, None, keepdim)
     return _core.divide(nansum(x, axis, None, keepdim), count)
@@ -382,6 +391,7 @@ def take(x, index, mode="raise", name=None):
         raise TypeError(f"take: index must be a Tensor, got {type(index).__name__}")
     if dtype_name(index.dtype) not in ("int32", "int64"):
         raise TypeError(f"take: index must be int32 or int64, got {dtype_name(index.dtype)}")
+    need_kernel("take", "i4,i8,f4,f8,c8,c16", x=x)
     flat, spots = _core.flatten(x), _core.flatten(index)
     count = flat.shape[0]
     if mode == "wrap":
@@ -396,6 +406,7 @@ def take(x, index, mode="raise", name=None):
 def _trapezoids(y, x, dx, axis, what):
     if x is not None and dx is not None:
         raise ValueError(f"{what}: x and dx cannot both be given")
+    need_few_dims(what, y=y, x=x)
     for t in (y, x):
         if t is not None and dtype_name(t.dtype) not in ("float16", "float32", "float64"):
             raise TypeError(f"{what}: needs float16, float32 or float64, got {dtype_name(t.dtype)}")

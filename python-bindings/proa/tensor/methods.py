@@ -2,6 +2,7 @@
 import functools
 
 from .. import _core
+from .._errors import of_kind
 from ..autograd.hooks import register_hook
 from ..framework import selected_rows
 from . import sharing
@@ -173,6 +174,25 @@ def is_same_shape(self, y, *_, **__):
     return list(self.shape) == list(y.shape)
 
 
+def get_map_tensor(self, *_, **__):
+    """Of Paddle's tensors of vocabularies, which Proa does not have."""
+    raise SystemError("(Fatal) get_map_tensor: the tensor holds numbers, and no vocabulary")
+
+
+def set_string_list(self, value, *_, **__):
+    """Of Paddle's tensors of texts, which Proa does not have."""
+    if not isinstance(value, list):
+        raise of_kind(f"set_string_list: value must be a list, got {type(value).__name__}")
+    raise NotImplementedError("(Unimplemented) set_string_list: a tensor holds numbers; keep texts in a list")
+
+
+def set_vocab(self, value, *_, **__):
+    """Of Paddle's tensors of vocabularies, which Proa does not have."""
+    if not isinstance(value, dict):
+        raise of_kind(f"set_vocab: value must be a dict, got {type(value).__name__}")
+    raise NotImplementedError("(Unimplemented) set_vocab: a tensor holds numbers; keep a vocabulary in a dict")
+
+
 def _of_sparse(name, text):
     def refuse(self):
         raise SystemError(f"(Fatal) Tensor.{name}: the tensor is dense; to_sparse_coo or to_sparse_csr make it sparse")
@@ -318,6 +338,7 @@ METHODS = {"get_strides": get_strides, "_grad_ivar": grad_ivar, "detach_": detac
            "reconstruct_from_": reconstruct_from_,
            "pin_memory": pin_memory, "to": to, "block": property(_block), "value": _same, "get_tensor": get_tensor, "_lod": property(_get_lod, _set_lod),
            **SPARSE, "to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr, "to_dense": _same,
+           "get_map_tensor": get_map_tensor, "set_string_list": set_string_list, "set_vocab": set_vocab,
            "is_same_shape": is_same_shape, "is_sparse": _never, "is_sparse_coo": _never, "is_sparse_csr": _never, "is_dist": _never,
            "stft": stft, "istft": istft, "_md5sum": md5sum, **selected_rows.METHODS, **sharing.METHODS,
            "register_hook": register_hook, "__deepcopy__": _deepcopy, "__array__": _array, "__dlpack__": _dlpack,

@@ -93,6 +93,8 @@ def randperm(n, dtype="int64", name=None):
     >>> sorted(paddle.randperm(4).tolist())
     [0, 1, 2, 3]
     """
+    if _core.is_capturing() and n == 0:
+        raise ValueError("randperm: n must be above 0 in a program, got 0")
     return _core.randperm(n, dtype)
 
 

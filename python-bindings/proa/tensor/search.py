@@ -1,7 +1,7 @@
 """nonzero, where, sort, bucketize and top_p_sampling."""
 from .. import _core
-from .._asks import ask, asks
-from .._errors import need_attribute
+from .._asks import ask, asks, need_kernel
+from .._errors import need_attribute, of_kind
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
 __all__ = ["bucketize", "nonzero", "sort", "top_p_sampling", "where", "where_"]
@@ -14,6 +14,7 @@ def nonzero(x, as_tuple=False):
     >>> paddle.nonzero(paddle.to_tensor([0, 5, 6])).tolist()
     [[1], [2]]
     """
+    need_kernel("nonzero", "b,i2,i4,i8,f4,f8", x=x)
     try:
         out = _core.nonzero(x)
     except Exception:
@@ -82,6 +83,9 @@ def sort(x, axis=-1, descending=False, name=None):
     >>> paddle.sort(paddle.to_tensor([3, 1, 2]), descending=True).tolist()
     [3, 2, 1]
     """
+    need_kernel("sort", "i4,i8,f4,f8", x=x)
+    if axis is None and not _core.is_capturing():
+        raise of_kind("sort: axis must be an int, got NoneType")
     return _core.sort(x, axis, descending)[0]
 
 

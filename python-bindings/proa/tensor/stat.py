@@ -1,9 +1,9 @@
 """Statistics: var, std, median, quantile, and their forms that leave NaN out."""
 from .. import _core
-from .._asks import asks
+from .._asks import asks, need_kernel
 from .._errors import of_kind
 from ..framework.dims import alike, is_empty, known, reshaped
-from ._tools import Tensor, dtype_name, is_number, like, one_axis
+from ._tools import Tensor, dtype_name, is_number, like, need_elements, one_axis
 from .manipulation import moveaxis
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile", "std", "var"]
@@ -13,13 +13,14 @@ def _axes(axis):
     return [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
 
 
-@asks("axis[i]")
+@asks("axis[i] x~f2,f4,f8")
 def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     """The variance along axis: squared distances from the mean, summed, over n - 1 (n if not unbiased).
 
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
+    need_elements("var", x)
     try:
         return _core.variance(x, axis if isinstance(axis, Tensor) else _axes(axis), bool(unbiased), keepdim)
     except RuntimeError as error:
@@ -43,6 +44,7 @@ def median(x, axis=None, keepdim=False, name=None):
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"median: x must be a Tensor, got {type(x).__name__}")
+    need_kernel("median", "i4,i8,f4,f8", x=x)
     if is_empty(x):
         raise ValueError("median: x must have at least one element")
     ndim = len(x.shape)

@@ -40,11 +40,11 @@ def _is_one(value):
     return hasattr(value, "__index__")
 
 
-def padding(value, n, last, who, lead=""):
+def padding(value, n, last, who, lead="", negative=False):
     """(numbers, algorithm) of a padding: an int, n or 2n ints, pairs for every axis, 'SAME' or 'VALID'. lead: of the text of
-    the error for negative numbers."""
+    the error for negative numbers; negative: they are taken."""
     if type(value) is int:
-        return _counted([value] * n, value, who, lead), "EXPLICIT"
+        return _counted([value] * n, value, who, lead, negative), "EXPLICIT"
     if isinstance(value, str):
         algorithm = value.upper()
         if algorithm not in ("SAME", "VALID"):
@@ -63,12 +63,12 @@ def padding(value, n, last, who, lead=""):
         values = ints(values, len(values), who, "padding")
         if len(values) == 2 * n and values[::2] == values[1::2]:
             values = values[::2]
-        return _counted(values, value, who, lead), "EXPLICIT"
-    return _counted(ints(value, n, who, "padding"), value, who, lead), "EXPLICIT"
+        return _counted(values, value, who, lead, negative), "EXPLICIT"
+    return _counted(ints(value, n, who, "padding"), value, who, lead, negative), "EXPLICIT"
 
 
-def _counted(values, given, who, lead):
-    if min(values) < 0:
+def _counted(values, given, who, lead, negative):
+    if min(values) < 0 and not negative:
         raise ValueError(f"{lead}{who}: padding must not be negative, got {given!r}")
     return values
 

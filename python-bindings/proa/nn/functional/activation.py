@@ -42,12 +42,18 @@ def rrelu(x, lower=1.0 / 8.0, upper=1.0 / 3.0, training=True, name=None):
     return _core.where(x >= 0, x, x * slope)
 
 
+def _need_axis(who, axis):
+    if axis is None and not _core.is_capturing():
+        raise of_kind(f"{who}: axis must be an int, got NoneType")
+
+
 def softmax(x, axis=-1, dtype=None, name=None):
     """exp(x) / sum(exp(x)) along an axis, in dtype if one is given.
 
     >>> paddle.nn.functional.softmax(paddle.to_tensor([0.0, 0.0])).tolist()
     [0.5, 0.5]
     """
+    _need_axis("softmax", axis)
     return _core.softmax(x if dtype is None else _core.cast(x, dtype), axis)
 
 
@@ -58,6 +64,7 @@ def softmax_(x, axis=-1, dtype=None, name=None):
 
 def log_softmax(x, axis=-1, dtype=None, name=None):
     """The logarithm of softmax, in dtype if one is given."""
+    _need_axis("log_softmax", axis)
     return _core.log_softmax(x if dtype is None else _core.cast(x, dtype), axis)
 
 

@@ -30,7 +30,7 @@ def _counts(number, group):
     return [int(one) for one in found]
 
 
-@asks("logits.shape label.shape logits~f2,f4,f8 label~i4,i8 eager:margin1:number,bool!InvalidArgument "
+@asks("static:group:-tuple!ValueError static:group:-list!ValueError logits.shape label.shape logits~f2,f4,f8 label~i4,i8 eager:margin1:number,bool!InvalidArgument "
       "eager:margin2:number,bool!InvalidArgument eager:margin3:number,bool!InvalidArgument")
 def margin_cross_entropy(logits, label, margin1=1.0, margin2=0.5, margin3=0.0, scale=64.0, group=None,
                          return_softmax=False, reduction="mean"):

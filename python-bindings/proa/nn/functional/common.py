@@ -1,6 +1,6 @@
 """Linear maps, dropout, padding, resampling, sliding windows and similarities."""
 from ... import _core
-from ..._asks import ask, asks
+from ..._asks import ask, asks, need_kernel
 from ..._errors import of_kind
 from ...framework.random import program_seed
 from ._args import ints
@@ -84,7 +84,7 @@ _PAD_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@asks("data_format.upper x.shape x#3,4,5!AssertionError")
+@asks("data_format.upper x.shape")
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     """x with its spatial axes padded: two numbers an axis, last axis first; or, in mode constant, two numbers for
     every axis of x, first axis first.
@@ -100,9 +100,10 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     ndim = x.ndim
     if isinstance(pad, _core.Tensor):
         pad = pad if pad.is_symbolic else pad.tolist()
-    elif not isinstance(pad, (list, tuple)):
+    elif not isinstance(pad, (list, tuple)) and ndim in _PAD_FORMATS:
         raise TypeError(f"pad: pad must be ints or a Tensor of ints, got {pad!r}")
-    elif mode == "constant" and len(pad) == 2 * ndim:
+    elif mode == "constant" and isinstance(pad, (list, tuple)) and len(pad) == 2 * ndim:
+        need_kernel("pad", "i4,i8,f4,f8,c8,c16", x=x)
         return _core.pad(x, pad, float(value))
     if ndim not in _PAD_FORMATS:
         raise AssertionError(f"pad: x must have 3, 4 or 5 axes, or pad two numbers for each of them; got x of shape "
@@ -110,6 +111,7 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     if data_format not in _PAD_FORMATS[ndim]:
         raise AssertionError(f"pad: data_format must be '{_PAD_FORMATS[ndim][0]}' or '{_PAD_FORMATS[ndim][1]}' for x "
                              f"with {ndim} axes, got {data_format!r}")
+    need_kernel("pad", "i4,i8,f4,f8,c8,c16", x=x)
     return _core.pad3d(x, pad, mode, float(value), data_format)
 
 
@@ -227,10 +229,12 @@ def _borders(value, who):
     raise ValueError(f"{who}: paddings must be an int or 2 or 4 ints, got {value!r}")
 
 
+@asks("static:x:Tensor x~bf,f2,f4,f8")
 def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
     """The windows of images [N, C, H, W] as columns: [N, C * kh * kw, windows]."""
     if x.ndim != 4:
         raise AssertionError(f"unfold: x must be [N, C, H, W], got shape {x.shape}")
+    need_kernel("unfold", "f4,f8", x=x)
     return _core.unfold(x, _pair(kernel_sizes, "unfold", "kernel_sizes"), _pair(strides, "unfold", "strides"),
                         _borders(paddings, "unfold"), _pair(dilations, "unfold", "dilations"))
 
@@ -287,7 +291,7 @@ def linear(x, weight, bias=None, name=None):
 def bilinear(x1, x2, weight, bias=None, name=None):
     """x1 · weight[k] · x2 for every k, plus bias: x1 [N, I], x2 [N, J], weight [K, I, J], bias [1, K]."""
     k, i, j = weight.shape
-    left = _core.reshape(_core.matmul(x1, _core.reshape(_core.transpose(weight, [1, 0, 2]), [i, k * j])), [-1, k, j])
+    left = _core.reshape(_matmul(x1, _core.reshape(_core.transpose(weight, [1, 0, 2]), [i, k * j])), [-1, k, j])
     out = _core.sum(left * _core.unsqueeze(x2, 1), -1)
     return out if bias is None else out + bias
 

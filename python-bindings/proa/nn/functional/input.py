@@ -2,6 +2,7 @@
 from ..._asks import asks
 from ... import _core
 from ...framework.dims import known
+from ...tensor._tools import dtype_name
 
 
 @asks("weight.shape weight+ eager:sparse:bool!InvalidArgument static:x.dtype=u1,i1,i2,i4,i8 static:weight>>f4,f8,bf eager:weight.dtype=f4,f8,bf!NotFound eager:weight#2!InvalidArgument eager:x.dtype=i4,i8!Unimplemented")
@@ -13,6 +14,8 @@ def embedding(x, weight, padding_idx=None, sparse=False, name=None):
     >>> paddle.nn.functional.embedding(paddle.to_tensor([2, 0]), paddle.eye(3)).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
+    if isinstance(x, _core.Tensor) and not _core.is_capturing() and dtype_name(x.dtype) in ("uint8", "int8", "int16"):
+        raise NotImplementedError(f"(Unimplemented) embedding: x is {dtype_name(x.dtype)}; expected int32 or int64 (convert with cast)")
     rows = weight.shape[0]
     if type(rows) is int and not rows:
         raise ValueError(f"embedding: weight must have rows, got shape {weight.shape}")

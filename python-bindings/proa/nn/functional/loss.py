@@ -5,7 +5,7 @@ Many are an op or two and a reduction; what Paddle accepts as labels is brought 
 import math
 
 from ... import _core
-from ..._asks import asks
+from ..._asks import asks, need_kernel
 from ..._errors import of_kind
 from ...amp.auto_cast import state as autocast
 from ...framework.dims import differ, is_empty, known, reshaped
@@ -186,6 +186,7 @@ def mse_loss(input, label, reduction="mean", name=None):
     >>> paddle.nn.functional.mse_loss(paddle.to_tensor([1.0, 3.0]), paddle.to_tensor([1.0, 1.0])).item()
     2.0
     """
+    need_kernel("mse_loss", "i4,i8,f4,f8", input=input, label=label)
     return reduced(_core.square(_core.subtract(input, label)), reduction, "mse_loss")
 
 
@@ -195,7 +196,7 @@ def l1_loss(input, label, reduction="mean", name=None):
     return reduced(_core.abs(_core.subtract(input, label)), reduction, "l1_loss")
 
 
-@asks("eager:label.dtype=f4,f8!NotFound input,label>>f4,f8")
+@asks("eager:label.dtype=f4,f8!NotFound static:label>>f4,f8 input,label>>f4,f8")
 def smooth_l1_loss(input, label, reduction="mean", delta=1.0, name=None):
     """Half the squared difference below delta, a straight line above it (Huber)."""
     return reduced(_core.huber_loss(input, label, delta)[0], reduction, "smooth_l1_loss")

@@ -1,6 +1,6 @@
 """Margin and embedding losses: compositions of a distance, a hinge and a reduction."""
 from ... import _core
-from ..._asks import asks
+from ..._asks import asks, need_kernel
 from ..._errors import need_attribute
 from ...framework.dims import differ
 from ._args import reduced, reduction_of
@@ -119,5 +119,6 @@ def soft_margin_loss(input, label, reduction="mean", name=None):
     reduction_of(reduction, "soft_margin_loss")
     if differ(input.shape, label.shape):
         raise ValueError(f"soft_margin_loss: input and label must have one shape, got {input.shape} and {label.shape}")
+    need_kernel("soft_margin_loss", "i4,i8,f4,f8", input=input)
     loss = _core.log(1.0 + _core.exp(-_core.cast(label, input.dtype) * input))
     return reduced(loss, reduction, "soft_margin_loss")

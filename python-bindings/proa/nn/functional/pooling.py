@@ -3,27 +3,41 @@ from ... import _core
 from ..._asks import asks
 from ..._errors import need_rank
 from ...framework.dims import known
+from ...tensor._tools import END
 from ._args import channel_last, ints
 from ._args import padding as padding_of
 
 _FORMAT = (None, "NCL", "NCHW", "NCDHW")
 
 
-def windows(who, n, kernel_size, stride, padding, ceil_mode, data_format):
-    """(kernel, stride, padding, algorithm) as the pooling ops take them."""
+def windows(who, n, kernel_size, stride, padding, ceil_mode, data_format, negative=False):
+    """(kernel, stride, padding, algorithm) as the pooling ops take them; negative: padding may be, for _cropped."""
     kernel = ints(kernel_size, n, who, "kernel_size")
     stride = kernel if stride is None else ints(stride, n, who, "stride")
     if min(kernel) < 1 or min(stride) < 1:
         lead = "" if who.startswith("avg_pool") else "(InvalidArgument) "  # Paddle's Python looks at averages alone
         raise ValueError(f"{lead}{who}: kernel_size and stride must be at least 1, got {kernel_size} and {stride}")
-    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who, "(InvalidArgument) ")
+    pads, algorithm = padding_of(padding, n, channel_last(data_format, n, who), who, "(InvalidArgument) ", negative)
     if algorithm == "VALID" and ceil_mode:
         raise ValueError(f"{who}: ceil_mode must be False with padding 'VALID'")
     return kernel, stride, pads, algorithm
 
 
+def _cropped(x, n, pads, data_format):
+    """x without the borders that negative paddings leave out, and the paddings without these."""
+    if min(pads) >= 0:
+        return x, pads
+    each, first = len(pads) // n, 1 if data_format[-1] == "C" else 2
+    borders = [(first + i, -min(pads[i * each], 0), min(pads[i * each + each - 1], 0)) for i in range(n)]
+    axes = [axis for axis, before, after in borders if before or after]
+    starts = [before for _, before, after in borders if before or after]
+    ends = [after or END for _, before, after in borders if before or after]
+    return _core.slice(x, axes, starts, ends), [max(p, 0) for p in pads]
+
+
 def _avg(op, who, n, x, kernel_size, stride, padding, ceil_mode, exclusive, divisor, data_format):
-    kernel, stride, pads, algorithm = windows(who, n, kernel_size, stride, padding, ceil_mode, data_format)
+    kernel, stride, pads, algorithm = windows(who, n, kernel_size, stride, padding, ceil_mode, data_format, True)
+    x, pads = _cropped(x, n, pads, data_format)
     out = op(x, kernel, stride, pads, ceil_mode, exclusive, data_format, algorithm)
     if divisor is None:
         return out
@@ -61,8 +75,9 @@ def avg_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusiv
 
 
 def _max(op, who, n, x, kernel_size, stride, padding, return_mask, ceil_mode, data_format):
-    kernel, stride, pads, algorithm = windows(who, n, kernel_size, stride, padding, ceil_mode, data_format)
+    kernel, stride, pads, algorithm = windows(who, n, kernel_size, stride, padding, ceil_mode, data_format, not return_mask)
     if not return_mask:
+        x, pads = _cropped(x, n, pads, data_format)
         return op(x, kernel, stride, pads, ceil_mode, data_format, algorithm)
     if data_format != _FORMAT[n]:
         raise ValueError(f"{who}: return_mask needs data_format '{_FORMAT[n]}', got {data_format!r}")
@@ -145,6 +160,8 @@ def adaptive_avg_pool3d(x, output_size, data_format="NCDHW", name=None):
 
 def _adaptive_max(op, who, n, x, output_size, return_mask):
     need_rank(who, n + 2, x=x)
+    if _core.is_capturing() and not isinstance(return_mask, bool):
+        raise TypeError(f"{who}: return_mask must be a bool, got {type(return_mask).__name__}")
     size = adaptive_size(output_size, n, x, False, who)
     return _with_index(n, x, size, [1] * n, [0] * n, True) if return_mask else op(x, size, _FORMAT[n])
 

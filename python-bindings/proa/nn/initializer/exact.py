@@ -2,7 +2,7 @@
 import math
 
 from ... import _core
-from ..._asks import asks
+from ..._asks import asks, need_kernel
 from ...framework import mode
 from ...framework.dtype import dtype_name
 from .initializer import Initializer, constant, drawn, store
@@ -39,6 +39,7 @@ class Assign(Initializer):
         self._check(var, block)
         if dtype_name(var.dtype) not in self._dtypes:
             raise ValueError(f"Assign: the parameter must be {', '.join(self._dtypes)}, got {dtype_name(var.dtype)}")
+        need_kernel("Assign", "b,i1,i4,i8,f4,f8", var=var)
         store(var, constant(self._value))
 
 

@@ -1,7 +1,8 @@
 """Initializer, the base, and what initializers share: storing values in a tensor."""
 from ... import _core
-from ..._errors import of_dtype
+from ..._errors import of_dtype, of_kind
 from ...framework import mode
+from ...framework.dims import is_empty
 from ...framework.dtype import dtype_name
 from .table import fans
 
@@ -42,6 +43,8 @@ class Initializer:
 def drawn(tensor):
     """The dtype to draw tensor's values in: half types are drawn as float32."""
     name = dtype_name(tensor.dtype)
+    if is_empty(tensor):
+        raise of_kind(f"an initializer that draws numbers needs a parameter with elements, got shape {tensor.shape}")
     if name not in ("float16", "bfloat16", "float32", "float64"):
         raise of_dtype(f"an initializer that draws numbers needs a floating parameter, got {name}")
     return _core.float64 if name == "float64" else _core.float32

@@ -5,6 +5,8 @@ from .. import functional as F
 from .layers import Layer
 from .stored import stored
 
+_linear = _core.api("paddle.nn.functional")["linear"]  # refuses operands of two floating dtypes
+
 
 def _stored(name, function, *settings, **options):
     globals()[name] = stored(__name__, name, function, *settings, **{"prefix": "", **options})
@@ -37,7 +39,7 @@ class Linear(Layer):
         self.name = name
 
     def forward(self, input):
-        return _core.linear(input, self.weight, self.bias)
+        return _linear(input, self.weight, self.bias)
 
     def extra_repr(self):
         rows, columns = self.weight.shape

@@ -1,7 +1,7 @@
 """Convolution layers: sizes and padding are brought to the ops' form once, forward is one op."""
 from ... import _core
 from ..._asks import ask, asks
-from ..._errors import need_rank
+from ..._errors import need_rank, of_kind
 from .. import functional as F
 from ..functional._args import ints
 from ..functional._args import padding as padding_of
@@ -39,6 +39,8 @@ class _ConvNd(Layer):
         self._param_attr = weight_attr
         self._bias_attr = bias_attr
         self._data_format = data_format
+        if any(isinstance(k, bool) for k in (kernel_size if isinstance(kernel_size, (list, tuple)) else [kernel_size])):
+            raise of_kind(f"{who}: kernel_size must be an int or {n} ints, got {kernel_size!r}")
         self._kernel_size = ints(kernel_size, n, who, "kernel_size")
         self._stride = ints(stride, n, who, "stride")
         self._dilation = ints(dilation, n, who, "dilation")

@@ -13,6 +13,8 @@ from ..functional.norm import statistics_move
 from ..initializer import Constant, Normal
 from .layers import Layer
 
+_matmul = _core.api("paddle")["matmul"]  # refuses operands of two floating dtypes
+
 
 def _statistics(layer, size, names, dtype, average=True):
     """The running mean and variance: parameters that are not trained."""
@@ -400,7 +402,7 @@ class SpectralNorm(Layer):
             u, v, eps = self.weight_u, self.weight_v, self._eps
             if self._power_iters > 0:
                 for _ in range(self._power_iters):
-                    v = _core.matmul(matrix, u, True)
+                    v = _matmul(matrix, u, True)
                     v = v / (_core.p_norm(v) + eps)
                     u = _core.mv(matrix, v)
                     u = u / (_core.p_norm(u) + eps)

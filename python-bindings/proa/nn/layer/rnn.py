@@ -1,7 +1,7 @@
 """Recurrent layers: cells, RNN and BiRNN that run any cell, and SimpleRNN, LSTM, GRU over the fused `rnn` op."""
 
 from ... import _core
-from ..._asks import asks
+from ..._asks import asks, need_kernel
 from ..._errors import need_attribute
 from ...framework.dtype import dtype_name, get_default_dtype, to_dtype
 from .. import functional as F
@@ -202,6 +202,7 @@ class GRUCell(_Cell):
     def forward(self, inputs, states=None):
         if states is None:
             states = self.get_initial_states(inputs)
+        need_kernel("GRUCell", "b,u1,i1,i4,i8,f4,f8", inputs=inputs)
         x_r, x_z, x_c = _core.split(self._from_input(inputs), num=3, axis=-1)
         h_r, h_z, h_c = _core.split(self._from_state(states), num=3, axis=-1)
         r, z = _core.sigmoid(_core.add(x_r, h_r)), _core.sigmoid(_core.add(x_z, h_z))
