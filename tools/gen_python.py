@@ -9,7 +9,8 @@ trailing _, too, whose callable works in place. `axis=9|None`: a number's defaul
 
 `checks: {celu: "alpha != 0 or ZeroDivisionError"}` is a condition on a number (`!=`, `>` or `>=`; a list for several)
 of the op's public function celu, and the exception that it raises otherwise. Of a tensor, also in place: `x >> f4,i8`
-(on CPUs of one of the dtypes of Paddle's kernel, or a half type; `y|x >> …`: if y's is not x's), `x#<=6` (so many dims; so many ints), `x+` (elements), `x+2` (elements in the last two dims). `asks: {bmm: "x.shape y.shape"}` are rules
+(on CPUs of one of the dtypes of Paddle's kernel, or a half type; `y|x >> …`: if y's is not x's), `x#<=6` (so many dims; so many ints), `x+` (elements), `x+2` (elements in the last two dims); beside a list
+`axis` that is given, the result of an empty batch is an empty one, and not refused. `asks: {bmm: "x.shape y.shape"}` are rules
 of proa/_asks.py, which choose the exception when a call of bmm has failed; bmm_ without rules has those of bmm. Used by
 gen_ops.py alone.
 """
@@ -132,7 +133,8 @@ def check_of_tensor(op, m):
     kind = "PY_OPERAND" if m[2] else "PY_KERNEL" if m[3] else "PY_RANK" if m[4] else "PY_FILLED"
     names = [DTYPES[d] for d in m[3].split(",")] + ["F16", "BF16"] if m[3] else []
     mask = " | ".join(f"1U << PROA_{n}" for n in dict.fromkeys(names)) or "0"
-    return f"{{{op.fields.index(f)}, {kind}, {m[4] or m[5] or 0}, NULL, {mask}}}"
+    reduces = kind == "PY_FILLED" and "axis" in op.by_name and op.by_name["axis"].kind == "INTS"
+    return f"{{{op.fields.index(f)}, {kind}, {m[4] or m[5] or (-1 if reduces else 0)}, NULL, {mask}}}"
 
 
 def check_of_operand(op, m):

@@ -147,8 +147,8 @@ typedef struct py_param {
 typedef struct py_check {
     int8_t field;
     enum { PY_NOT, PY_AT_LEAST, PY_ABOVE, PY_KERNEL, PY_OPERAND, PY_RANK, PY_FILLED } kind;
-    double
-        bound; /* of PY_RANK the largest rank; of PY_OPERAND 1: eagerly alone; of PY_FILLED the last dims */
+    double bound; /* of PY_RANK the largest rank; of PY_OPERAND 1: eagerly alone; of PY_FILLED the last dims,
+                              * or −1: of a call without axes */
     PyObject *const *raises; /* NULL: Paddle's category for the kind */
     uint32_t dtypes;         /* of PY_KERNEL and PY_OPERAND, a mask */
 } py_check;

@@ -283,6 +283,17 @@ static bool has_elements(const proa_tensor *t, int n)
     return true;
 }
 
+/* True if a reduction is called with axes: of an empty batch it makes an empty result. */
+static bool has_axes(const py_op *self, const void *args)
+{
+    for (const proa_field *f = self->op->fields, *end = f + self->op->n_in + self->op->n_attr; f < end; f++)
+        if (f->kind == PROA_FIELD_INTS && !strcmp(f->name, "axis")) {
+            const proa_ints *axis = proa_field_at(f, args);
+            return axis->count > 0 || axis->tensor || axis->tensors;
+        }
+    return false;
+}
+
 /* Paddle's kernels for devices are others than those for the CPU, which is where programs are built for. */
 static bool kernel_passes(const py_op *self, const py_check *c, const proa_field *f, const proa_tensor *t)
 {
@@ -316,6 +327,7 @@ static bool tensor_passes(const py_op *self, const void *args, const py_check *c
         if ((c->bound > 0 && proa_program_current()) || (*x)->dtype == t->dtype) return true;
     }
     if (c->kind <= PY_OPERAND) return kernel_passes(self, c, f, t);
+    if (c->kind == PY_FILLED && c->bound < 0 && has_axes(self, args)) return true;
     if (c->kind == PY_RANK ? t->ndim <= (int)c->bound : has_elements(t, (int)c->bound)) return true;
     if (c->kind == PY_RANK) return refuse_length(self, f->name, (int)c->bound, t->ndim);
     py_refuse(PROA_ERR_INVALID_ARGUMENT, "%s: %s must have elements, and has none", self->name, f->name);

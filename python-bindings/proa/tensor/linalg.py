@@ -31,8 +31,8 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
     if not isinstance(p, str) and not is_number(p):
         raise ValueError(f"norm: p must be a number or 'fro', got {type(p).__name__}")
     order = 2.0 if p == "fro" else float(p)
-    need_elements("norm", x)
     if axis is None:
+        need_elements("norm", x)
         return _core.p_norm(x, order, -1, 1e-12, keepdim, True)
     axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
     if not all(isinstance(a, int) for a in axes) or len(axes) not in (1, 2):

@@ -346,7 +346,8 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None, name=None):
 @asks("eager:x.dtype eager:x.place axis[i] x~f2,f4,f8,i4,i8")
 def nansum(x, axis=None, dtype=None, keepdim=False, name=None):
     """sum, with NaN counted as zero."""
-    need_elements("nansum", x)
+    if axis is None:
+        need_elements("nansum", x)
     if dtype_name(x.dtype) in FLOATING:
         x = _core.where(_core.isnan(x), _core.full_like(x, 0), x)
     return _core.sum(x, [] if axis is None else axis, dtype, keepdim)

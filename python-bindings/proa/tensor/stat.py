@@ -20,7 +20,8 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     >>> paddle.var(paddle.to_tensor([1.0, 2.0, 3.0])).item()
     1.0
     """
-    need_elements("var", x)
+    if axis is None:
+        need_elements("var", x)
     try:
         return _core.variance(x, axis if isinstance(axis, Tensor) else _axes(axis), bool(unbiased), keepdim)
     except RuntimeError as error:
