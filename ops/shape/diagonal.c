@@ -69,7 +69,7 @@ proa_status diag_infer(const proa_diag_args *a, proa_diag_metas *m)
         PROA_TRY(proa__diagonal("diag", 2, x->shape, a->offset, 0, 1, &d));
         m->out.ndim = 1;
         m->out.shape[0] = d.length;
-        if (d.length == 0 && x->shape[0] > 0 && x->shape[1] > 0)
+        if (d.length >= 0 && (a->offset > x->shape[1] || a->offset < -x->shape[0]))
             return OP_FAIL("diag", BAD_STATE, "offset", "is %lld; x is %s, which has no such diagonal",
                            (long long)a->offset, proa__tensor_text(x));
         return PROA_OK;

@@ -409,21 +409,12 @@ static proa_tensor *scattered(proa_tensor *view, const py_key *k, proa_tensor *v
 
 /* ---- the slots ------------------------------------------------------------------------- */
 
-/* Paddle's slices have at most six dims. */
-static bool is_indexable(const proa_tensor *x)
-{
-    if (x->ndim <= 6) return true;
-    py_refuse(PROA_ERR_INVALID_ARGUMENT,
-              "index: the tensor must have at most 6 dims, got %d; merge some with reshape", x->ndim);
-    return false;
-}
-
 PyObject *py_getitem(PyObject *self, PyObject *key)
 {
     proa_tensor *x = py_tensor_of(self);
     PROA_SCOPED;
     py_key k;
-    if (!read_key(&k, x, key) || !is_indexable(x)) return NULL;
+    if (!read_key(&k, x, key)) return NULL;
     proa_tensor *out = basic(x, &k);
     if (out && k.n_arrays) out = gather(out, &k);
     return py_wrap_new(out);
@@ -463,7 +454,6 @@ int py_setitem(PyObject *self, PyObject *key, PyObject *value)
     PROA_SCOPED;
     py_key k;
     clear_key(&k);
-    if (!is_indexable(x)) return -1;
     proa_tensor *whole = masked(x, key, value);
     if (!whole && (PyErr_Occurred() || proa_error() || !read_key(&k, x, key)))
         return PyErr_Occurred() ? -1 : (py_raise(), -1);

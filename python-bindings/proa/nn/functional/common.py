@@ -103,7 +103,6 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     elif not isinstance(pad, (list, tuple)) and ndim in _PAD_FORMATS:
         raise TypeError(f"pad: pad must be ints or a Tensor of ints, got {pad!r}")
     elif mode == "constant" and isinstance(pad, (list, tuple)) and len(pad) == 2 * ndim:
-        need_kernel("pad", "i4,i8,f4,f8,c8,c16", x=x)
         return _core.pad(x, pad, float(value))
     if ndim not in _PAD_FORMATS:
         raise AssertionError(f"pad: x must have 3, 4 or 5 axes, or pad two numbers for each of them; got x of shape "
@@ -111,7 +110,6 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     if data_format not in _PAD_FORMATS[ndim]:
         raise AssertionError(f"pad: data_format must be '{_PAD_FORMATS[ndim][0]}' or '{_PAD_FORMATS[ndim][1]}' for x "
                              f"with {ndim} axes, got {data_format!r}")
-    need_kernel("pad", "i4,i8,f4,f8,c8,c16", x=x)
     return _core.pad3d(x, pad, mode, float(value), data_format)
 
 

@@ -1,5 +1,6 @@
 """Everyday layers: linear maps, embedding, dropout, padding, resampling, windows, shapes."""
 from ... import _core
+from ..._asks import need_kernel
 from ...framework.dtype import get_default_dtype
 from .. import functional as F
 from .layers import Layer
@@ -128,6 +129,7 @@ class _Pad(Layer):
         self._name = name
 
     def forward(self, x):
+        need_kernel(type(self).__name__, "i4,i8,f4,f8,c8,c16", x=x)
         return F.pad(x, self._pad, self._mode, self._value, self._data_format)
 
     def extra_repr(self):
