@@ -376,15 +376,6 @@ static proa_status on_file(proa__ps_table *t, proa__ps_request request, int flag
     return proa__ps_table_save(t, folder, (proa_ps_save_mode)flag);
 }
 
-static proa_status stop(proa_ps_server *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->stopped = true;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-    return PROA_OK;
-}
-
 proa_status proa__ps_handle(proa__ps_connection *c, proa__ps_request request, int flag, uint32_t table,
                             double number, proa__ps_reader *r, proa__bytes *reply)
 {
@@ -412,7 +403,7 @@ proa_status proa__ps_handle(proa__ps_connection *c, proa__ps_request request, in
     case PROA__PS_SHRINK: return proa__ps_table_shrink(t, number > 0 ? (uint32_t)fmin(number, 4e9) : 0);
     case PROA__PS_ROWS:
         return proa__ps_add_u64(reply, (uint64_t)proa__ps_table_rows(t)) ? PROA_OK : proa_error();
-    case PROA__PS_STOP: return stop(s);
+    case PROA__PS_STOP: c->stops = true; return PROA_OK;
     case PROA__PS_BYE: c->bye = true; return PROA_OK;
     case PROA__PS_REQUESTS: break;
     }

@@ -85,6 +85,15 @@ static proa_status handle(proa__ps_connection *c, const char *m, size_t length, 
     return PROA_OK;
 }
 
+/* Tells proa_ps_server_wait, behind which the process may end at once. */
+static void stop(proa_ps_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopped = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static bool serve_one(proa__ps_connection *c, proa__bytes *in, proa__bytes *out)
 {
     size_t length = 0;
@@ -93,6 +102,7 @@ static bool serve_one(proa__ps_connection *c, proa__bytes *in, proa__bytes *out)
     if (m && !c->known && m[0] != PROA__PS_HELLO) return false;
     proa_status status = m ? handle(c, m, length, out) : proa_error();
     bool sent = status == PROA_OK ? reply(c, out) : reply_error(c, status);
+    if (c->stops) stop(c->server);
     return sent && c->known && !c->bye;
 }
 

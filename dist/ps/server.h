@@ -20,6 +20,7 @@ typedef struct proa__ps_connection {
     int fd;
     int worker;      /* −1: an observer, or not known yet */
     bool known, bye; /* its token was right; it left in good order */
+    bool stops;      /* its request ends the server, once the reply is sent */
     bool done;       /* its thread is about to end; under the server's lock */
 } proa__ps_connection;
 
