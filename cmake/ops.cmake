@@ -53,7 +53,7 @@ set(PROA_FLAGS_base "")
 set(PROA_SPEED_base -O3)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     # For processors of before 2013, in every wheel: small. Alone, too: ccache then finds the objects of a build with all levels.
-    set(PROA_SPEED_base -O2)
+    set(PROA_SPEED_base -Os)
     set(PROA_SPEED_v3 -O3)
     set(PROA_SPEED_v4 -O3)
     set(PROA_FLAGS_v3 -march=x86-64-v3)

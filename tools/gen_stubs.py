@@ -347,6 +347,8 @@ class Stub:
                 return [f"from {home} import {value.__name__} as {name}"]
         if inspect.isclass(value):
             return self.class_lines(name, value)
+        if is_op(value) and self.name == "proa._core":  # private: public functions have the docs, in a wheel that is full
+            return [function(name, value, "")[0] + " ..."]
         if is_op(value) or inspect.isfunction(value) or inspect.isbuiltin(value):
             return function(name, value, "")
         own = type(value).__module__.startswith("proa.") and not inspect.isroutine(value)
