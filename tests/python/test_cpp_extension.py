@@ -341,6 +341,12 @@ def test_exported_models(ops, tmp_path):
     assert run.returncode == 0 and "float32 [1, 8]" in run.stdout, run.stdout + run.stderr
 
 
+def test_pip_is_imported_first():
+    script = "import pip\nfrom proa.utils.cpp_extension import BuildExtension, CppExtension\nCppExtension(['a.cc'])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
 # ---- building -------------------------------------------------------------------------------------------------
 
 

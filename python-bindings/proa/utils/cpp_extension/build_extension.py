@@ -1,6 +1,12 @@
 """setuptools' command that builds operators; a module of its own, as setuptools takes a second to import."""
 import os
+import sys
 
+# `import pip` makes setuptools' finder of its own distutils find nothing, and the import of setuptools behind it fails; real Paddle
+# has imported setuptools before its users' modules.
+if "_distutils_hack" in sys.modules and "setuptools" not in sys.modules:
+    sys.modules["_distutils_hack"].DISTUTILS_FINDER.__dict__.pop("spec_for_distutils", None)
+import setuptools
 from setuptools.command.build_ext import build_ext
 
 from . import compiler

@@ -38,7 +38,7 @@ def CppExtension(sources, *args, **kwargs):
     Returns:
         setuptools.Extension
     """
-    import setuptools
+    from .build_extension import setuptools
     return setuptools.Extension(kwargs.pop("name", "custom_ops"), [str(s) for s in sources], *args, **kwargs)
 
 
@@ -56,9 +56,7 @@ def setup(**attr):
         ext_modules (CppExtension, or a list of one): the operators.
         **attr: what setuptools.setup takes.
     """
-    import setuptools
-
-    from .build_extension import BuildExtension
+    from .build_extension import BuildExtension, setuptools
     if not attr.get("name"):
         raise ValueError("(InvalidArgument) setup: the package needs a name, by which it is imported")
     extensions = attr.pop("ext_modules", None)
