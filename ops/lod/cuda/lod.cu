@@ -81,11 +81,30 @@ static proa_status move(cuda_context *c, const cuda_tensor &to, const cuda_tenso
                       false);
 }
 
+template <class S> __global__ void lod_offsets_kernel(const S *from, int64_t n, int64_t *to)
+{
+    for (CUDA_EACH(i, n)) to[i] = from[i];
+}
+
+/* Writes the n offsets that y's sequences, y's integers or target_lod say. */
+static proa_status write_offsets(cuda_context *c, const proa_lod_reset_args *a, int64_t n, int64_t *to)
+{
+    if (!cuda_given(a->y_offsets) && !cuda_given(a->y))
+        return cuda_write(c, to, a->target_lod.at, (size_t)n * sizeof *to);
+    cuda_tensor from = cuda_look(cuda_given(a->y_offsets) ? a->y_offsets : a->y);
+    if (from.dtype == PROA_I32)
+        return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, lod_offsets_kernel<int32_t>, from.as<int32_t>(), n,
+                           to);
+    return cuda_launch(c, cuda_blocks(n), CUDA_BLOCK, lod_offsets_kernel<int64_t>, from.as<int64_t>(), n, to);
+}
+
 CUDA_KERNEL(lod_reset, true)
 {
-    cuda_tensor x = cuda_look(a->x);
+    cuda_tensor x = cuda_look(a->x), to = cuda_look(a->out_offsets);
+    const char *name = cuda_given(a->y_offsets) ? "y_offsets" : cuda_given(a->y) ? "y" : "target_lod";
     lod_offsets of;
-    PROA_TRY(lod_take(c, "lod_reset", "y_offsets", a->y_offsets, x.shape[0], &of));
+    PROA_TRY(write_offsets(c, a, to.numel, to.as<int64_t>()));
+    PROA_TRY(lod_take(c, "lod_reset", name, a->out_offsets, x.shape[0], &of));
     return move(c, cuda_look(a->out), x);
 }
 
