@@ -4,6 +4,8 @@
 
 #include <proa/core.h>
 
+#include <stdatomic.h>
+
 typedef struct proa__ps_calls {
     /* n rows of `width` values; test: a read that changes nothing */
     proa_status (*pull)(int64_t table, const int64_t *ids, int64_t n, int64_t width, bool test, float *out);
@@ -15,6 +17,6 @@ typedef struct proa__ps_calls {
 } proa__ps_calls;
 
 /* NULL: the process is not connected. */
-extern const proa__ps_calls *proa__ps;
+extern _Atomic(const proa__ps_calls *) proa__ps;
 
 #endif

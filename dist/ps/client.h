@@ -49,8 +49,7 @@ typedef struct proa__ps_distinct {
 } proa__ps_distinct;
 proa_status proa__ps_find_distinct(const int64_t *ids, int64_t n, proa__ps_distinct *d);
 
-/* The client that ops use: the process's first. NULL: none. */
-extern proa_ps_client *proa__ps_current;
-void proa__ps_install(proa_ps_client *c);
+/* If the client that ops use is `from`, it is `to` from now on; NULL: none. */
+void proa__ps_replace(proa_ps_client *from, proa_ps_client *to);
 
 #endif

@@ -13,8 +13,6 @@
 
 enum { OWED_MAX = 64 /* replies that a server may owe: bounds what waits in its sockets */ };
 
-proa_ps_client *proa__ps_current;
-
 /* ---- requests and replies -------------------------------------------------------------- */
 
 static proa_status lost(proa_ps_client *c, const char *who, int server, proa__ps_io how, double seconds)
@@ -233,14 +231,14 @@ proa_ps_client *proa_ps_connect_opt(proa_ps_client_opts o)
         proa_ps_close(c);
         return NULL;
     }
-    if (!proa__ps_current) proa__ps_install(c);
+    proa__ps_replace(NULL, c);
     return c;
 }
 
 void proa_ps_close(proa_ps_client *c)
 {
     if (!c) return;
-    if (proa__ps_current == c) proa__ps_install(NULL);
+    proa__ps_replace(c, NULL);
     if (c->links) (void)proa__ps_settle(c, c->timeout);
     for (int s = 0; c->links && s < c->servers; s++) {
         proa__ps_link *l = &c->links[s];

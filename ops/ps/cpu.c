@@ -11,11 +11,12 @@
 
 static const proa__ps_calls *connection(const char *op)
 {
-    if (!proa__ps)
+    const proa__ps_calls *calls = proa__ps;
+    if (!calls)
         proa__op_fail(PROA_ERR_BAD_STATE, proa_find_op(op), "table",
                       "is on servers, to which this process is not connected; call fleet.init_worker() (in C "
                       "proa_ps_connect) first");
-    return proa__ps;
+    return calls;
 }
 
 /* x in host memory, as float32 or int64; x itself where it is that. NULL with an error. */
