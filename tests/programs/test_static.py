@@ -224,6 +224,18 @@ def test_scheduler_and_accumulators(programs):
         {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}
 
 
+def test_an_optimizer_of_programs_that_are_freed(programs):
+    opt, exe = paddle.optimizer.SGD(0.5), static.Executor()
+    for _ in range(40):  # many of these programs lie where a freed one lay
+        main, startup = static.Program(), static.Program()
+        with static.program_guard(main, startup), static.scope_guard(static.Scope()):
+            w = static.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
+            opt.minimize((w * w).sum())
+            exe.run(startup)
+            assert exe.run(main, fetch_list=[w])[0].tolist() == [0, 0]
+        del main, startup, w
+
+
 def test_seed_is_the_programs_own(programs):
     main, startup = programs
     main.random_seed = 5

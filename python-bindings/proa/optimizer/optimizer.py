@@ -1,6 +1,8 @@
 """Optimizer: parameters in groups, accumulators under Paddle's names, and the step. A step gathers what has
 gradients into batches of one dtype, rate and kind of decay, and hands each to one multi-tensor op; the batches are
 kept from step to step while nothing about the parameters changes."""
+import weakref
+
 from .. import _core
 from .._errors import need_attribute
 from ..framework import mode, unique_name
@@ -90,7 +92,7 @@ class Optimizer:
         self._skip = None  # of this step: a bool on a device, which its kernels read
         self._plans = {}
         self._rates = {}
-        self._rate_vars = {}  # the learning rate's variable in each program
+        self._rate_vars = weakref.WeakKeyDictionary()  # the learning rate's variable in each program
         self._default_dict = dict(self._group_defaults(), weight_decay=self.regularization, grad_clip=grad_clip)
         self._param_groups = self._parameter_list
         if self._parameter_list and isinstance(self._parameter_list[0], dict):

@@ -17,12 +17,11 @@ def rate_variable(opt, program):
     from ..static.variable import make_persistable
     if isinstance(opt._learning_rate, _core.Tensor):  # a variable that a user feeds or computes
         return opt._learning_rate
-    key = id(program)
-    kept = opt._rate_vars.get(key)
+    kept = opt._rate_vars.get(program)
     if kept is None:
         name = unique_name.generate("learning_rate")
         kept = make_persistable(name, [], _core.float32, float(opt.get_lr()))
-        opt._rate_vars[key] = kept
+        opt._rate_vars[program] = kept
         if isinstance(opt._learning_rate, LRScheduler):
             program.lr_scheduler, program.lr_var_name = opt._learning_rate, name
     return kept

@@ -144,8 +144,8 @@ class IfElse:
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
             raise ValueError("input must in true/false blocks")
         if id(x) not in self._parts:
-            self._parts[id(x)] = split_lod_tensor(x, self.cond)
-        return self._parts[id(x)][self.status - 1]
+            self._parts[id(x)] = x, split_lod_tensor(x, self.cond)
+        return self._parts[id(x)][1][self.status - 1]
 
     @contextlib.contextmanager
     def _inside(self, status):

@@ -170,7 +170,7 @@ class Worker:
         names, main = {t.name for t in self.job.sparse}, self.job.main
         self.pull_dense()
         os.makedirs(dirname, exist_ok=True)
-        rate = main._optimizer._rate_vars.get(id(main)) if main._optimizer is not None else None
+        rate = main._optimizer._rate_vars.get(main) if main._optimizer is not None else None
         for name in sorted(set(main._persistables()) - names - {rate.name if rate is not None else None}):
             found = global_scope().find_var(name)
             if found is not None and found.value is not None:
