@@ -1,6 +1,9 @@
 /* Names and sizes of dtypes, from the list in proa/core.h, and the thread's default dtype. May use core
  * only. */
+#include "core/error.h"
 #include "core/thread.h"
+
+#include <stdio.h>
 
 static const char *const names[PROA_DTYPE_COUNT] = {[PROA_NODTYPE] = "none",
 #define PROA_X(NAME, name, bytes, wire) [PROA_##NAME] = #name,
@@ -11,6 +14,16 @@ static const char *const names[PROA_DTYPE_COUNT] = {[PROA_NODTYPE] = "none",
 static inline bool is_known(proa_dtype dtype) { return dtype >= PROA_NODTYPE && dtype < PROA_DTYPE_COUNT; }
 
 const char *proa_dtype_name(proa_dtype dtype) { return is_known(dtype) ? names[dtype] : "unknown"; }
+
+const char *proa_dtypes_text(uint32_t dtypes, char text[PROA_DTYPES_TEXT])
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
+        if (dtypes >> d & 1 && n < PROA_DTYPES_TEXT)
+            n += (size_t)snprintf(text + n, PROA_DTYPES_TEXT - n, "%s%s", n ? ", " : "", names[d]);
+    return text;
+}
 
 size_t proa_dtype_size(proa_dtype dtype) { return proa__dtype_bytes((unsigned)dtype); }
 

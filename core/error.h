@@ -8,6 +8,11 @@
 /* "InvalidArgument", … : Paddle's category of a code, in brackets before a message in Python. Static. */
 PROA_API const char *proa_error_category(proa_status code);
 
+/* "float32, float64": the dtypes of a mask (bits 1 << dtype), for the error that refuses another one. Returns
+ * `text`. */
+enum { PROA_DTYPES_TEXT = 160 };
+PROA_API const char *proa_dtypes_text(uint32_t dtypes, char text[PROA_DTYPES_TEXT]);
+
 /* Fails with INVALID_ARGUMENT for an operand (an index, a mask) of a dtype that the op does not take. */
 proa_status proa__operand_dtype_fail(const proa_op *op, const char *argument, const char *format, ...)
     PROA_PRINTF(3, 4);

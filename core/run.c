@@ -16,14 +16,9 @@
 
 static proa_status refuse_dtype(const proa_op *op, const char *argument, proa_dtype dtype)
 {
-    char list[160] = "";
-    size_t n = 0;
-    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
-        if (op->dtypes >> d & 1 && n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
-                                  proa_dtype_name((proa_dtype)d));
+    char list[PROA_DTYPES_TEXT];
     return proa__op_fail(PROA_ERR_WRONG_TYPE, op, argument, "is %s; expected one of %s (convert with cast)",
-                         proa_dtype_name(dtype), list);
+                         proa_dtype_name(dtype), proa_dtypes_text(op->dtypes, list));
 }
 
 static __attribute__((noinline)) proa_status mixed_dtypes(const proa_op *op, const char *argument,

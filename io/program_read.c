@@ -214,6 +214,15 @@ static const pb_var *var_desc(const pb_block *b, const char *name)
     return NULL;
 }
 
+bool proa__declared(const proa__load *l, const pb_block *b, const char *name, proa_meta *meta)
+{
+    const pb_var *v = var_desc(b, name);
+    if (!v || (int)v->type->type != PB_LOD_TENSOR || !desc_of(v)) return false;
+    if (meta_of(l, v, meta) == PROA_OK) return true;
+    proa_clear_error();
+    return false;
+}
+
 /* Makes vars the program's inputs; inputs for their LoD offsets follow behind the last. */
 static proa_status set_inputs(proa__load *l, proa_var **vars, int32_t n)
 {

@@ -102,5 +102,8 @@ proa_status proa__read_control(proa_wire_reader *r);
 proa_status proa__resolve_reads(proa_wire_reader *r, const char *name);
 proa_status proa__resolve_all(proa__level *level);
 bool proa__name_known(const proa_wire_reader *r, const char *name);
+/* The shape and dtype that a block of the file declares for a dense variable; false where it declares none
+ * that Proa has. */
+bool proa__declared(const proa__load *l, const pb_block *b, const char *name, proa_meta *meta);
 
 #endif

@@ -293,13 +293,16 @@ static bool writes(const pb_block *b, const char *name)
 
 enum { LOOKED_MAX = 1 << 24 }; /* ops; after so many searched, every loop variable is kept */
 
-/* Whether the op or one of its sub-blocks reads `name`; true where the search is given up. */
+/* Whether the op or one of its sub-blocks reads `name`; true where the search is given up. Input X of a loop
+ * lists all of its variables, temporaries of the body too: its condition and body tell what is read. */
 static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth)
 {
     if (depth >= PROA__DEPTH_MAX || ++l->looked > LOOKED_MAX) return true;
     for (size_t s = 0; s < op->n_inputs; s++)
         for (size_t k = 0; k < op->inputs[s]->n_arguments; k++)
-            if (strcmp(op->inputs[s]->arguments[k], name) == 0) return true;
+            if (strcmp(op->inputs[s]->arguments[k], name) == 0 &&
+                !(is(op, "while") && strcmp(op->inputs[s]->parameter, "X") == 0))
+                return true;
     const pb_attr *a = proa__attr_find(op, "sub_block");
     if (!a || a->block_idx <= 0 || (size_t)a->block_idx >= l->pb->n_blocks) return false;
     const pb_block *b = l->pb->blocks[a->block_idx];
@@ -308,16 +311,9 @@ static bool op_reads(proa__load *l, const pb_op *op, const char *name, int depth
     return found;
 }
 
-/* Whether the loop needs the value of `name` from before it, or ops behind it read the value. False for
- * temporaries of the body, which Paddle's dy2static also makes loop variables, with placeholders of arbitrary
- * shape. Always true in sub-blocks. */
-static bool matters(const proa_wire_reader *r, const pb_block *body, const char *name)
+/* Whether the body may read the value of `name` from before a step. */
+static bool body_needs(proa__load *l, const pb_block *body, const char *name)
 {
-    proa__load *l = r->load;
-    const pb_block *here = r->level->pb;
-    if (r->level != l->levels) return true;
-    for (size_t i = r->at; i < here->n_ops; i++)
-        if (here->ops[i] != r->desc && op_reads(l, here->ops[i], name, 0)) return true;
     for (size_t i = 0; i < body->n_ops; i++) {
         if (op_reads(l, body->ops[i], name, 0)) return true;
         bool plain = !proa__attr_find(body->ops[i], "sub_block"); /* no branch or loop */
@@ -326,6 +322,33 @@ static bool matters(const proa_wire_reader *r, const pb_block *body, const char 
                 if (strcmp(body->ops[i]->outputs[s]->arguments[k], name) == 0) return false;
     }
     return true;
+}
+
+/* Whether the loop needs the value of `name` from before it, or ops behind it read the value. False for
+ * temporaries of the body, which Paddle's dy2static also makes loop variables, with placeholders of arbitrary
+ * shape. Always true in sub-blocks. */
+static bool matters(const proa_wire_reader *r, const pb_block *body, const char *name)
+{
+    const pb_block *here = r->level->pb;
+    if (r->level != r->load->levels) return true;
+    for (size_t i = r->at; i < here->n_ops; i++)
+        if (here->ops[i] != r->desc && op_reads(r->load, here->ops[i], name, 0)) return true;
+    return body_needs(r->load, body, name);
+}
+
+/* A loop variable as it is before the loop. A placeholder that only a loop without steps would show
+ * (dy2static makes them for names that the body defines) may be of another dtype or rank than the body's
+ * value, whose declaration it then follows, without elements along unknown dims. */
+static proa_tensor *value_before(proa_wire_reader *r, const pb_block *body, const char *name)
+{
+    proa_tensor *t = proa__name_find(r, "Out", name);
+    proa_meta declared;
+    if (!t || !proa__declared(r->load, r->level->pb, name, &declared)) return t;
+    if ((t->dtype == declared.dtype && t->ndim == declared.ndim) || body_needs(r->load, body, name)) return t;
+    for (int i = 0; i < declared.ndim; i++)
+        if (declared.shape[i] < 0) declared.shape[i] = 0;
+    proa_ints dims = {declared.ndim, declared.shape, NULL, NULL};
+    return proa_full(dims, PROA_SCALAR(0), .dtype = declared.dtype);
 }
 
 /* Lists the loop variables: those that exist before the loop and that the body writes. */
@@ -340,12 +363,12 @@ static proa_status find_changed(looping *lp, proa_tensors *vars)
     if (!lp->names || !vars->at) return proa_error();
     if (!a || a->block_idx <= 0 || (size_t)a->block_idx >= r->load->pb->n_blocks)
         return proa_fail(PROA_ERR_CORRUPT, "attribute sub_block names no block");
+    const pb_block *inside = r->load->pb->blocks[a->block_idx];
     for (size_t i = 0; i < capacity; i++) {
         const char *name = out->arguments[i];
-        if (strcmp(name, lp->condition_name) == 0 || !writes(r->load->pb->blocks[a->block_idx], name))
-            continue;
-        if (!proa__name_known(r, name) || !matters(r, r->load->pb->blocks[a->block_idx], name)) continue;
-        proa_tensor *t = proa__name_find(r, "Out", name);
+        if (strcmp(name, lp->condition_name) == 0 || !writes(inside, name)) continue;
+        if (!proa__name_known(r, name) || !matters(r, inside, name)) continue;
+        proa_tensor *t = value_before(r, inside, name);
         if (!t) return proa_error();
         lp->names[lp->n++] = name;
         vars->at[vars->count++] = t;

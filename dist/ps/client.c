@@ -100,10 +100,7 @@ static bool add_opts(proa__bytes *b, const proa_ps_table_opts *o)
 proa_status proa_ps_table_opt(proa_ps_client *c, int table, proa_ps_table_opts opts)
 {
     PROA_TRY(proa_error());
-    if (table < 0 || table >= PROA__PS_TABLES)
-        return proa_fail(PROA_ERR_OUT_OF_RANGE, "ps_table: table is %d; expected 0 to %d", table,
-                         PROA__PS_TABLES - 1);
-    PROA_TRY(proa__ps_check_opts("ps_table", &opts));
+    PROA_TRY(proa__ps_check_table(table, &opts));
     pthread_mutex_lock(&c->lock);
     bool made = begin_all(c, PROA__PS_TABLE, 0, table, 0);
     for (int s = 0; made && s < c->servers; s++) made = add_opts(&c->links[s].out, &opts);

@@ -16,10 +16,7 @@
 proa_status proa_ps_server_table_opt(proa_ps_server *s, int table, proa_ps_table_opts opts)
 {
     PROA_TRY(proa_error());
-    if (table < 0 || table >= PROA__PS_TABLES)
-        return proa_fail(PROA_ERR_OUT_OF_RANGE, "ps_table: table is %d; expected 0 to %d", table,
-                         PROA__PS_TABLES - 1);
-    PROA_TRY(proa__ps_check_opts("ps_table", &opts));
+    PROA_TRY(proa__ps_check_table(table, &opts));
     pthread_mutex_lock(&s->lock);
     proa__ps_table *t = s->tables[table];
     proa_status status = PROA_OK;

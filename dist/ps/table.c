@@ -3,6 +3,7 @@
 #include "dist/ps/table.h"
 
 #include "core/internal.h"
+#include "dist/ps/wire.h"
 
 #include <math.h>
 
@@ -19,31 +20,35 @@ static bool good_name(const char *name)
     return n > 0 && n <= 200 && name[0] != '.';
 }
 
-proa_status proa__ps_check_opts(const char *who, const proa_ps_table_opts *o)
+proa_status proa__ps_check_table(int table, const proa_ps_table_opts *o)
 {
+    if (table < 0 || table >= PROA__PS_TABLES)
+        return proa_fail(PROA_ERR_OUT_OF_RANGE, "ps_table: table is %d; expected 0 to %d", table,
+                         PROA__PS_TABLES - 1);
     if (!o->name || !good_name(o->name))
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "%s: name is \"%s\"; expected 1 to 200 letters, digits, and any of _ - . @ +, not "
-                         "beginning with a dot",
-                         who, o->name ? o->name : "");
+        return proa_fail(
+            PROA_ERR_INVALID_ARGUMENT,
+            "ps_table: name is \"%s\"; expected 1 to 200 letters, digits, and any of _ - . @ +, not "
+            "beginning with a dot",
+            o->name ? o->name : "");
     if (o->width < 1 || o->width > (o->dense ? (int64_t)1 << 40 : (int64_t)1 << 24))
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: width is %lld; expected 1 to 2^24 (dense: 2^40)",
-                         who, (long long)o->width);
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "ps_table: width is %lld; expected 1 to 2^24 (dense: 2^40)", (long long)o->width);
     if ((unsigned)o->rule > PROA_PS_SUM || (unsigned)o->entry > PROA_PS_ENTRY_PROBABILITY ||
         (unsigned)o->start > PROA_PS_TRUNCATED_GAUSSIAN)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "%s: rule %d, entry %d, start %d: one is none of its enum", who, (int)o->rule,
+                         "ps_table: rule %d, entry %d, start %d: one is none of its enum", (int)o->rule,
                          (int)o->entry, (int)o->start);
     if (o->entry == PROA_PS_ENTRY_COUNT && !(o->entry_value >= 0 && o->entry_value <= UINT32_MAX))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "%s: entry_value is %g; expected a count from 0 to 2^32−1", who, o->entry_value);
+                         "ps_table: entry_value is %g; expected a count from 0 to 2^32−1", o->entry_value);
     if (o->entry == PROA_PS_ENTRY_PROBABILITY && !(o->entry_value > 0 && o->entry_value < 1))
         return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                         "%s: entry_value is %g; expected a probability between 0 and 1", who,
+                         "ps_table: entry_value is %g; expected a probability between 0 and 1",
                          o->entry_value);
     if (!isfinite(o->beta1) || !isfinite(o->beta2) || !isfinite(o->epsilon) || !isfinite(o->start_a) ||
         !isfinite(o->start_b))
-        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "%s: an option of the rule or start is not finite", who);
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "ps_table: an option of the rule or start is not finite");
     return PROA_OK;
 }
 

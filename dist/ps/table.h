@@ -63,7 +63,8 @@ void proa__ps_update(const proa_ps_table_opts *opts, float *values, int64_t n, c
                      double lr);
 
 /* ---- tables ---------------------------------------------------------------------------- */
-proa_status proa__ps_check_opts(const char *who, const proa_ps_table_opts *opts);
+/* Refuses a table number out of range and options that no table can have. */
+proa_status proa__ps_check_table(int table, const proa_ps_table_opts *opts);
 /* NULL with an error. */
 proa__ps_table *proa__ps_table_new(const proa_ps_table_opts *opts, int server, int servers);
 void proa__ps_table_free(proa__ps_table *t);

@@ -41,6 +41,9 @@ static inline __attribute__((unused)) proa_tensor *proa__as_number(proa_tensor *
     return condition && of ? proa_cast(condition, (proa_dtype)of->dtype) : NULL;
 }
 
+/* identity, relu, tanh or sigmoid of x, which an attribute names. */
+proa_tensor *proa__activated(proa_tensor *x, const char *attr, const char *name);
+
 /* A constant that broadcasts to a tensor. */
 static inline __attribute__((unused)) proa_tensor *proa__constant(const proa_tensor *of, double value)
 {

@@ -261,6 +261,21 @@ proa_status fusion_repeated_fc_relu_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", x);
 }
 
+/* The inputs' common shape is that of a condition that all of them broadcast to. */
+proa_status broadcast_tensors_read(proa_wire_reader *r)
+{
+    proa_tensors x = proa_wire_inputs(r, "X");
+    proa_tensor *common = NULL;
+    if (!x.count) return proa_error() ? proa_error() : proa_fail(PROA_ERR_CORRUPT, "X has no variables");
+    for (int64_t i = 0; i < x.count; i++) {
+        proa_tensor *one = proa_full_like(x.at[i], PROA_SCALAR(0), .dtype = PROA_BOOL);
+        common = common ? proa_logical_or(common, one) : one;
+    }
+    for (int64_t i = 0; i < x.count; i++)
+        if (!(x.at[i] = proa_expand_as(x.at[i], common))) return proa_error();
+    return proa_wire_results(r, "Out", x);
+}
+
 /* ---- cells ------------------------------------------------------------------------------------------- */
 
 /* One step of an LSTM on x [N, 4D], whose gates are i, f, o and the candidate. */

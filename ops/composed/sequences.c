@@ -84,13 +84,13 @@ proa_status fusion_seqconv_eltadd_relu_read(proa_wire_reader *r)
     return proa_wire_result(r, "Out", proa_relu(proa_add(made, proa_wire_input(r, "Bias"))));
 }
 
-static proa_tensor *activated(proa_tensor *x, const char *name)
+proa_tensor *proa__activated(proa_tensor *x, const char *attr, const char *name)
 {
     if (!name || !strcmp(name, "identity")) return x;
     if (!strcmp(name, "relu")) return proa_relu(x);
     if (!strcmp(name, "tanh")) return proa_tanh(x);
     if (!strcmp(name, "sigmoid")) return proa_sigmoid(x);
-    proa_fail(PROA_ERR_UNSUPPORTED, "fc_activation is %s, expected identity, relu, tanh or sigmoid", name);
+    proa_fail(PROA_ERR_UNSUPPORTED, "%s is %s, expected identity, relu, tanh or sigmoid", attr, name);
     return NULL;
 }
 
@@ -106,7 +106,8 @@ proa_status fusion_seqexpand_concat_fc_read(proa_wire_reader *r)
     proa_tensor *made = proa_matmul(proa_concat(list, .axis = 1), proa_wire_input(r, "FCWeight"));
     proa_tensor *bias = proa_wire_input(r, "FCBias");
     if (!proa__absent(bias)) made = proa_add(made, bias);
-    return proa_wire_result(r, "Out", activated(made, proa_wire_string(r, "fc_activation", "identity")));
+    const char *activation = proa_wire_string(r, "fc_activation", "identity");
+    return proa_wire_result(r, "Out", proa__activated(made, "fc_activation", activation));
 }
 
 /* The position of each row in its sequence, float64: [rows, 1] of sequences, else [N, length, 1]. */

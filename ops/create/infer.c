@@ -1,6 +1,7 @@
 /* Shape and dtype inference of creation ops. May use core and the op headers. */
 #include "ops/shape_meta.h"
 
+#include "core/error.h"
 #include "core/internal.h"
 #include "core/tensor.h"
 #include "ops/create/range.h"
@@ -27,13 +28,9 @@ proa_status proa__shape_meta(const char *who, const proa_ints *shape, proa_dtype
 proa_status proa__check_dtype(const char *who, proa_dtype dtype, uint32_t allowed)
 {
     if (dtype > PROA_NODTYPE && dtype < PROA_DTYPE_COUNT && allowed >> dtype & 1) return PROA_OK;
-    char list[160] = "";
-    size_t n = 0;
-    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
-        if (allowed >> d & 1 && n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
-                                  proa_dtype_name((proa_dtype)d));
-    return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype), list);
+    char list[PROA_DTYPES_TEXT];
+    return OP_FAIL(who, WRONG_TYPE, "dtype", "is %s; expected one of %s", proa_dtype_name(dtype),
+                   proa_dtypes_text(allowed, list));
 }
 
 proa_status proa__check_scalar(const char *who, const char *name, const proa_scalar *s)

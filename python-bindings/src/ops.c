@@ -5,6 +5,7 @@
 
 #include "core/args_visit.h"
 #include "core/device.h"
+#include "core/error.h"
 
 #include <proa/amp.h>
 #include <proa/program.h>
@@ -299,15 +300,10 @@ static bool kernel_passes(const py_op *self, const py_check *c, const proa_field
     if (c->dtypes >> t->dtype & 1 || proa__device_id(t) != PROA_CPU) return true;
     if (c->kind == PY_KERNEL && !(self->op->dtypes >> t->dtype & 1))
         return true; /* the op itself refuses it */
-    char list[160] = "";
-    size_t n = 0;
-    for (int d = 1; d < PROA_DTYPE_COUNT; d++)
-        if (c->dtypes >> d & 1 && n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
-                                  proa_dtype_name((proa_dtype)d));
+    char list[PROA_DTYPES_TEXT];
     py_refuse(proa_program_current() ? PROA_ERR_UNSUPPORTED : PROA_ERR_WRONG_TYPE,
               "%s: %s is %s; expected one of %s (convert with cast)", self->name, f->name,
-              proa_dtype_name((proa_dtype)t->dtype), list);
+              proa_dtype_name((proa_dtype)t->dtype), proa_dtypes_text(c->dtypes, list));
     return false;
 }
 

@@ -104,6 +104,26 @@ class PlainControl(nn.Layer):
         return y
 
 
+class TwoLoops(nn.Layer):
+    """Two loops whose bodies use one name for temporaries of other shapes and dtypes (as detectors' post-processing does)."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.fc(x)
+        n = paddle.shape(y)[0]
+        total = y.sum()
+        for i in range(n):
+            part = y[i]
+            total = total + part.max()
+        for i in range(n):
+            part = y[i:i + 1] > 0
+            total = total + part.astype("float32").sum()
+        return total
+
+
 class Seq2Seq(nn.Layer):
     """Greedy decoding until every row has ended, or 8 words."""
 
@@ -280,6 +300,7 @@ MODELS = {
     "two_way": (TwoWay, [InputSpec([None, 2, 4])], [floats(5, 2, 4)]),
     "breaking_for": (BreakingFor, [InputSpec([None, 4])], [floats(2, 4)]),
     "plain_control": (PlainControl, [InputSpec([None, 4])], [floats(2, 4)]),
+    "two_loops": (TwoLoops, [InputSpec([None, 4])], [floats(3, 4)]),
     "gpt_step": (GptStep, [InputSpec([None, 1], "int64", "word"), InputSpec([None, 2, 2, None, 8], "float32", "keys"),
                            InputSpec([None, 2, 2, None, 8], "float32", "values")],
                  [ints(50, 2, 1), floats(2, 2, 2, 5, 8), floats(2, 2, 2, 5, 8)]),

@@ -13,8 +13,8 @@ import oracle
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLAIN = ["lenet", "resnet50", "mobilenet_v2", "mobilenet_v3", "bert", "gpt", "gpt_step", "sums", "bilstm", "yolo", "ssd", "masks"]
-CONTROL = ["breaking_for", "plain_control", "seq2seq", "two_way"]
-THEIRS = [*PLAIN, "plain_control", "seq2seq"]
+CONTROL = ["breaking_for", "plain_control", "seq2seq", "two_loops", "two_way"]
+THEIRS = [*PLAIN, "plain_control", "seq2seq", "two_loops"]
 TUNED = ["lenet", "gpt", "gpt_step", "bilstm", "plain_control"]
 
 pytestmark = conftest.NEEDS_PADDLE
