@@ -49,6 +49,6 @@
 #include <proa/create.h>
 
 /* The table that a custom op is built against: see proa_register_op. */
-#define PROA_TABLE_HASH "114463cdee8c06c46a0d6ac60dd949644c5c1af74f9d2fe2355f391844610df3"
+#define PROA_TABLE_HASH "71972215115ad7cf393d1b4210e319398542819dabe261a6584dd5790c70242b"
 
 #endif

@@ -55,10 +55,17 @@ static void decode_one(const proa_crf_decoding_args *a, int64_t first, int64_t n
 {
     int64_t tags = a->transition->shape[1], *path = (int64_t *)(void *)a->path->data + first;
     int64_t *from = (int64_t *)(void *)scratch;
-    void *best = from + n * tags, *x = a->emission->data, *w = a->transition->data;
-    if (a->emission->dtype == PROA_F64)
-        decode_double((const double *)x + first * tags, w, n, tags, best, from, path);
-    else decode_float((const float *)x + first * tags, w, n, tags, best, from, path);
+    void *best = from + n * tags, *x = a->emission->data;
+    if (n == 0) return;
+    if (a->emission->dtype == PROA_F64) {
+        const double *w = (const double *)(const void *)a->transition->data;
+        weights_double all = {w, w + tags, w + 2 * tags};
+        decode_double((const double *)x + first * tags, &all, n, tags, best, from, path);
+    } else {
+        const float *w = (const float *)(const void *)a->transition->data;
+        weights_float all = {w, w + tags, w + 2 * tags};
+        decode_float((const float *)x + first * tags, &all, n, tags, best, from, path);
+    }
     if (proa__absent(a->label)) return;
     const int64_t *label = (const int64_t *)(const void *)a->label->data + first;
     for (int64_t k = 0; k < n; k++) path[k] = path[k] == label[k];
@@ -77,6 +84,40 @@ PROA_KERNEL(crf_decoding_cpu, crf_decoding)
         int64_t n, first = chain_at(&c, i, &n);
         decode_one(a, first, n, scratch);
     }
+    proa_scratch_free(scratch);
+    return PROA_OK;
+}
+
+/* ---- padded sequences with tags that begin and end them ---------------------------------- */
+
+#define T float
+#include "paths.inc"
+#undef T
+#define T double
+#include "paths.inc"
+#undef T
+
+PROA_KERNEL(viterbi_decode_cpu, viterbi_decode)
+{
+    const proa_op *op = proa_find_op("viterbi_decode");
+    chains c;
+    PROA_TRY(chains_of("viterbi_decode", a->potentials, a->length, NULL, &c));
+    int64_t longest = 0, tags = a->transition->shape[1];
+    for (int64_t i = 0; i < c.n; i++) longest = c.length[i] > longest ? c.length[i] : longest;
+    if (longest == 0 && c.n > 0)
+        return proa__op_fail(PROA_ERR_INVALID_ARGUMENT, op, "length",
+                             "has only zeros; expected a sequence with a step");
+    proa_viterbi_decode_args *args = (proa_viterbi_decode_args *)(uintptr_t)a;
+    proa_meta of_scores = {.dtype = (proa_dtype)a->potentials->dtype, .ndim = 1, .shape = {c.n}};
+    proa_meta of_path = {.dtype = PROA_I64, .ndim = 2, .shape = {c.n, longest}};
+    proa_tensor *scores = proa_output_resize(args, op, 0, &of_scores);
+    proa_tensor *path = scores ? proa_output_resize(args, op, 1, &of_path) : NULL;
+    size_t bytes;
+    if (!path || !proa__mul_size((size_t)longest * 16 + 8, (size_t)tags, &bytes)) return proa_error();
+    char *scratch = proa_scratch(bytes);
+    if (!scratch) return proa_error();
+    memset(path->data, 0, (size_t)path->numel * sizeof(int64_t));
+    (a->potentials->dtype == PROA_F64 ? paths_double : paths_float)(a, &c, scores, path, scratch);
     proa_scratch_free(scratch);
     return PROA_OK;
 }

@@ -67,51 +67,109 @@ static proa_status crf_clear(cuda_context *c, const cuda_tensor &t)
 
 /* ---- decoding -------------------------------------------------------------------------- */
 
-/* Viterbi's recursion; ties take the lowest tag. */
+/* Weights of beginning and of ending with each tag (NULL: zeros), and from tag to tag, [tags, tags]. */
+template <class T> struct crf_weights {
+    const T *begin, *end, *between;
+    __device__ __forceinline__ T ending(int64_t tag) const { return end ? end[tag] : (T)0; }
+};
+
+/* Space for decoding: the best score of each step and tag, and the tag before on that way. */
+template <class T> struct crf_ways {
+    T *best;
+    int64_t *before;
+};
+
+/* Viterbi's recursion over rows [from, to) by a block; ties take the lowest tag. */
 template <class T>
-__global__ void crf_decode_kernel(crf_chains w, const T *x, const T *weights, const int64_t *label, T *best,
-                                  int64_t *before, int64_t *path)
+__device__ void crf_advance(const crf_weights<T> &w, const crf_ways<T> &ways, const T *x, int64_t tags,
+                            int64_t from, int64_t to)
 {
-    int64_t tags = w.tags;
-    for (int64_t i = blockIdx.x; i < w.n; i += gridDim.x) {
-        int64_t from, to;
-        w.part(i, &from, &to);
-        for (int64_t row = from; row < to; row++) {
-            const T *last = best + (row - 1) * tags;
-            for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
-                int64_t at = 0;
-                for (int64_t j = 1; row > from && j < tags; j++)
-                    if (last[j] + weights[(j + 2) * tags + t] > last[at] + weights[(at + 2) * tags + t])
-                        at = j;
-                T way = row > from ? last[at] + weights[(at + 2) * tags + t] : weights[t];
-                best[row * tags + t] = way + x[row * tags + t];
-                before[row * tags + t] = at;
-            }
-            __syncthreads();
+    for (int64_t row = from; row < to; row++) {
+        const T *last = ways.best + (row - 1) * tags;
+        for (int64_t t = threadIdx.x; t < tags; t += blockDim.x) {
+            const T *into = w.between + t;
+            int64_t at = 0;
+            for (int64_t j = 1; row > from && j < tags; j++)
+                if (last[j] + into[j * tags] > last[at] + into[at * tags]) at = j;
+            T way = row > from ? last[at] + into[at * tags] : w.begin ? w.begin[t] : (T)0;
+            ways.best[row * tags + t] = way + x[row * tags + t];
+            ways.before[row * tags + t] = at;
         }
+        __syncthreads();
+    }
+}
+
+/* The tag at the end of the best way to row `to` − 1; *score: of that way. */
+template <class T>
+__device__ int64_t crf_last(const crf_weights<T> &w, const crf_ways<T> &ways, int64_t tags, int64_t to,
+                            T *score)
+{
+    const T *last = ways.best + (to - 1) * tags;
+    int64_t at = 0;
+    for (int64_t j = 1; j < tags; j++)
+        if (last[j] + w.ending(j) > last[at] + w.ending(at)) at = j;
+    *score = last[at] + w.ending(at);
+    return at;
+}
+
+template <class T>
+__global__ void crf_decode_kernel(crf_chains c, const T *x, crf_weights<T> w, const int64_t *label,
+                                  crf_ways<T> ways, int64_t *path)
+{
+    for (int64_t i = blockIdx.x; i < c.n; i += gridDim.x) {
+        int64_t from, to;
+        T score;
+        c.part(i, &from, &to);
+        crf_advance(w, ways, x, c.tags, from, to);
         if (threadIdx.x || from == to) continue;
-        const T *last = best + (to - 1) * tags;
-        int64_t at = 0;
-        for (int64_t j = 1; j < tags; j++)
-            if (last[j] + weights[tags + j] > last[at] + weights[tags + at]) at = j;
+        int64_t at = crf_last(w, ways, c.tags, to, &score);
         for (int64_t row = to - 1; row >= from; row--) {
             path[row] = label ? at == label[row] : at;
-            at = before[row * tags + at];
+            at = ways.before[row * c.tags + at];
         }
     }
 }
 
+/* Padded chains; path has `longest` columns. One without steps has the score of its first, not ended. */
 template <class T>
-static proa_status crf_decode(cuda_context *c, const crf_chains &w, const cuda_tensor &x,
+__global__ void crf_paths_kernel(crf_chains c, const T *x, crf_weights<T> w, crf_ways<T> ways, T *scores,
+                                 int64_t *path, int64_t longest)
+{
+    for (int64_t i = blockIdx.x; i < c.n; i += gridDim.x) {
+        int64_t from, to;
+        crf_weights<T> of = w;
+        c.part(i, &from, &to);
+        bool none = from == to;
+        if (none) to++, of.end = NULL;
+        crf_advance(of, ways, x, c.tags, from, to);
+        if (threadIdx.x) continue;
+        int64_t at = crf_last(of, ways, c.tags, to, &scores[i]);
+        for (int64_t row = to - 1; !none && row >= from; row--) {
+            path[i * longest + row - from] = at;
+            at = ways.before[row * c.tags + at];
+        }
+    }
+}
+
+template <class T> static proa_status crf_space(cuda_context *c, const crf_chains &chains, crf_ways<T> *ways)
+{
+    size_t n = (size_t)(chains.rows() * chains.tags);
+    ways->before = (int64_t *)cuda_scratch(c, n * (sizeof(int64_t) + sizeof(T)));
+    ways->best = (T *)(void *)(ways->before + n);
+    return ways->before ? PROA_OK : cuda_host->error();
+}
+
+template <class T>
+static proa_status crf_decode(cuda_context *c, const crf_chains &chains, const cuda_tensor &x,
                               const cuda_tensor &weights, const int64_t *label, int64_t *path)
 {
-    size_t n = (size_t)(w.rows() * w.tags);
-    int64_t *before = (int64_t *)cuda_scratch(c, n * (sizeof *before + sizeof(T)));
-    if (!before) return cuda_host->error();
-    T *best = (T *)(void *)(before + n);
-    proa_status status = cuda_launch(c, cuda_blocks(w.n, 1), CUDA_BLOCK, crf_decode_kernel<T>, w, x.as<T>(),
-                                     weights.as<T>(), label, best, before, path);
-    cuda_scratch_free(c, before);
+    const T *w = weights.as<T>();
+    crf_ways<T> ways;
+    PROA_TRY(crf_space(c, chains, &ways));
+    crf_weights<T> all = {w, w + chains.tags, w + 2 * chains.tags};
+    proa_status status = cuda_launch(c, cuda_blocks(chains.n, 1), CUDA_BLOCK, crf_decode_kernel<T>, chains,
+                                     x.as<T>(), all, label, ways, path);
+    cuda_scratch_free(c, ways.before);
     return status;
 }
 
@@ -125,6 +183,63 @@ CUDA_KERNEL(crf_decoding, true)
     if (x.numel == 0 || w.n < 1) return PROA_OK;
     CUDA_SWITCH_WIDE(x.dtype, T,
                      { return crf_decode<T>(c, w, x, cuda_look(a->transition), label, path.as<int64_t>()); });
+}
+
+/* ---- decoding of padded chains with tags that begin and end them ------------------------- */
+
+__global__ void crf_longest_kernel(crf_chains c, int64_t *longest)
+{
+    int64_t most = 0;
+    for (int64_t i = threadIdx.x; i < c.n; i += blockDim.x) {
+        int64_t from, to;
+        c.part(i, &from, &to);
+        most = to - from > most ? to - from : most;
+    }
+    most = cuda_block_reduce<cuda_max>(most);
+    if (threadIdx.x == 0) *longest = most;
+}
+
+static proa_status crf_longest(cuda_context *c, const crf_chains &chains, int64_t *longest)
+{
+    int64_t *found = (int64_t *)cuda_scratch(c, sizeof *found);
+    if (!found) return cuda_host->error();
+    proa_status status = cuda_launch(c, 1, CUDA_BLOCK, crf_longest_kernel, chains, found);
+    if (status == PROA_OK) status = cuda_read(c, longest, found, sizeof *longest);
+    cuda_scratch_free(c, found);
+    if (status == PROA_OK && *longest == 0)
+        return cuda_fail(PROA_ERR_INVALID_ARGUMENT,
+                         "viterbi_decode: length has only zeros; expected a sequence with a step");
+    return status;
+}
+
+template <class T>
+static proa_status crf_paths(cuda_context *c, const crf_chains &chains, const cuda_tensor &x, const T *w,
+                             bool ends, const cuda_tensor &scores, const cuda_tensor &path)
+{
+    crf_ways<T> ways;
+    PROA_TRY(crf_space(c, chains, &ways));
+    crf_weights<T> all = {ends ? w + (chains.tags - 1) * chains.tags : NULL,
+                          ends ? w + (chains.tags - 2) * chains.tags : NULL, w};
+    proa_status status = cuda_launch(c, cuda_blocks(chains.n, 1), CUDA_BLOCK, crf_paths_kernel<T>, chains,
+                                     x.as<T>(), all, ways, scores.as<T>(), path.as<int64_t>(), path.shape[1]);
+    cuda_scratch_free(c, ways.before);
+    return status;
+}
+
+CUDA_KERNEL(viterbi_decode, true)
+{
+    cuda_tensor x = cuda_look(a->potentials), weights = cuda_look(a->transition), scores, path;
+    crf_chains chains;
+    int64_t longest = 0;
+    PROA_TRY(crf_take(c, "viterbi_decode", x, a->length, NULL, NULL, &chains));
+    if (chains.n > 0) PROA_TRY(crf_longest(c, chains, &longest));
+    PROA_TRY(lod_output(c, a, 0, {x.dtype, 1, {chains.n}}, &scores));
+    PROA_TRY(lod_output(c, a, 1, {PROA_I64, 2, {chains.n, longest}}, &path));
+    PROA_TRY(crf_clear(c, path));
+    if (chains.n < 1) return PROA_OK;
+    CUDA_SWITCH_WIDE(x.dtype, T, {
+        return crf_paths<T>(c, chains, x, weights.as<T>(), a->include_bos_eos_tag, scores, path);
+    });
 }
 
 /* ---- likelihood ------------------------------------------------------------------------ */

@@ -58,6 +58,25 @@ proa_status crf_decoding_infer(const proa_crf_decoding_args *a, proa_crf_decodin
     return proa__absent(a->label) ? PROA_OK : check_label(op, a->label, &m->path, a->emission);
 }
 
+proa_status viterbi_decode_infer(const proa_viterbi_decode_args *a, proa_viterbi_decode_metas *m)
+{
+    const char *op = "viterbi_decode";
+    const proa_tensor *x = a->potentials, *w = a->transition;
+    PROA_TRY(check_chains(op, "potentials", x, a->length, PROA_NONE));
+    if (w->ndim != 2 || w->dtype != x->dtype || !rows_dims_agree(w->shape[1], x->shape[2]) ||
+        !rows_dims_agree(w->shape[0], x->shape[2]))
+        return OP_FAIL(op, INVALID_ARGUMENT, "transition",
+                       "is %s; expected [tags, tags], and potentials is %s", proa__tensor_text(w),
+                       proa__tensor_text(x));
+    int64_t least = a->include_bos_eos_tag ? 2 : 1;
+    if ((w->shape[0] >= 0 && w->shape[0] < least) || x->shape[1] == 0)
+        return OP_FAIL(op, INVALID_ARGUMENT, "potentials", "is %s; expected a step and at least %d tags",
+                       proa__tensor_text(x), (int)least);
+    m->scores = (proa_meta){.dtype = (proa_dtype)x->dtype, .ndim = 1, .shape = {x->shape[0]}};
+    m->path = (proa_meta){.dtype = PROA_I64, .ndim = 2, .shape = {x->shape[0], -1}};
+    return PROA_OK;
+}
+
 static int64_t sequences(const proa_tensor *x, const proa_tensor *offsets)
 {
     if (proa__absent(offsets)) return x->shape[0];

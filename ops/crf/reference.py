@@ -28,6 +28,18 @@ def crf_decoding(emission, transition, label=None, length=None, offsets=None):
     return path if label is None else (path == label.reshape(path.shape)).astype(np.int64)
 
 
+def viterbi_decode(potentials, transition, length, include_bos_eos_tag=True):
+    ends = (transition[-1], transition[-2]) if include_bos_eos_tag else (np.zeros(len(transition)), ) * 2
+    path, scores = np.zeros((len(potentials), length.max()), np.int64), []
+    for i, n in enumerate(length):
+        x, end = potentials[i, :max(n, 1)], ends[1] if n else np.zeros(len(transition))
+        w = np.concatenate([[ends[0], end], transition])
+        best = _best(x, w)
+        scores.append(_score(x, w, best))
+        path[i, :n] = best[:n]
+    return np.array(scores), path
+
+
 def _chains(emission, length, offsets):
     """For each sequence, its slice of the rows of emission (padded sequences flattened)."""
     if length is None:

@@ -44,6 +44,15 @@ typedef struct proa_linear_chain_crf_grad_args {
     proa_tensor *d_transition;
 } proa_linear_chain_crf_grad_args;
 
+typedef struct proa_viterbi_decode_args {
+    proa_tensor *potentials;
+    proa_tensor *transition;
+    proa_tensor *length;
+    bool include_bos_eos_tag;
+    proa_tensor *scores;
+    proa_tensor *path;
+} proa_viterbi_decode_args;
+
 /* ---- functions: required arguments by position, options as `.name = value` ---- */
 
 /* The most probable tags of each sequence: emission [batch, time, tags] with length, or [rows, tags] with
@@ -87,6 +96,27 @@ PROA_API proa_linear_chain_crf_grad_result proa_linear_chain_crf_grad_opt(proa_t
 #define proa_linear_chain_crf_grad(alpha, emission_exps, transition_exps, label, length, offsets, \
     d_log_likelihood) proa_linear_chain_crf_grad_opt((alpha), (emission_exps), (transition_exps), (label), \
     (length), (offsets), (d_log_likelihood))
+
+/* The most probable tags of sequences: potentials [batch, time, tags], transition [tags, tags] from tag to
+ * tag, length int64 [batch]. include_bos_eos_tag: sequences begin after the last tag and end before the one
+ * before it. scores [batch]; path int64 [batch, greatest length], 0 behind a sequence's end. A sequence
+ * without steps has the score of its first step, not ended.
+ * (Tensor potentials, Tensor transition, Tensor length, bool include_bos_eos_tag = true) -> (Tensor scores,
+ * Tensor path) */
+typedef struct proa_viterbi_decode_opts {
+    char _;
+    bool no_include_bos_eos_tag; /* default true */
+} proa_viterbi_decode_opts;
+typedef struct proa_viterbi_decode_result {
+    proa_tensor *scores;
+    proa_tensor *path;
+} proa_viterbi_decode_result;
+PROA_API proa_viterbi_decode_result proa_viterbi_decode_opt(proa_tensor *potentials, proa_tensor *transition,
+    proa_tensor *length, proa_viterbi_decode_opts opts);
+#define proa_viterbi_decode(...) PROA_X_viterbi_decode_(__VA_ARGS__, )
+#define PROA_X_viterbi_decode_(potentials, transition, length, ...) \
+    proa_viterbi_decode_opt((potentials), (transition), (length), PROA_LITERAL(proa_viterbi_decode_opts){._ \
+    = 0, __VA_ARGS__})
 
 #ifdef __cplusplus
 }

@@ -56,6 +56,17 @@ static inline proa_status lod_take(cuda_context *c, const char *op, const char *
                        cuda_reports(c, name));
 }
 
+/* Makes output `index` of an op whose outputs its kernel sizes; *to describes it. */
+static inline proa_status lod_output(cuda_context *c, const void *args, int index, const proa_meta &meta,
+                                     cuda_tensor *to)
+{
+    proa_tensor *t = cuda_host->output_resize((void *)(uintptr_t)args, c->running, index, &meta);
+    *to = {};
+    if (!t) return cuda_host->error();
+    *to = cuda_look(t);
+    return PROA_OK;
+}
+
 /* Makes the calling function return `...`, in which S is uint64_t for dtypes of 8 bytes, else uint32_t. */
 #define LOD_BY_SIZE(dtype, S, ...)   \
     do {                             \

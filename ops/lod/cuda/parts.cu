@@ -6,22 +6,13 @@
 
 #include "devices/cuda/sort.h"
 
-static proa_status parts_output(cuda_context *c, const void *args, int index, const proa_meta &meta,
-                                cuda_tensor *to)
-{
-    proa_tensor *t = cuda_host->output_resize((void *)(uintptr_t)args, c->running, index, &meta);
-    if (!t) return cuda_host->error();
-    *to = cuda_look(t);
-    return PROA_OK;
-}
-
 /* Creates the op's output with `rows` rows and x's other dims; *to describes it. */
 static proa_status parts_rows(cuda_context *c, const void *args, const cuda_tensor &x, int64_t rows,
                               cuda_tensor *to)
 {
     proa_meta meta = {x.dtype, (int8_t)x.ndim, {rows}};
     for (int i = 1; i < x.ndim; i++) meta.shape[i] = x.shape[i];
-    return parts_output(c, args, 0, meta, to);
+    return lod_output(c, args, 0, meta, to);
 }
 
 /* ---- runs: sequence s of the result is `count` rows of x, from row `first` on, `times` over ----------- */
@@ -129,7 +120,7 @@ static proa_status parts_forward(cuda_context *c, const void *args, const parts_
     if (s == PROA_OK) s = parts_rows(c, args, flat, rows, &out);
     if (s == PROA_OK) s = parts_take(c, from, begin, flat, out, lod_width(flat));
     if (s == PROA_OK && tells_begins) {
-        s = parts_output(c, args, 1, {PROA_I64, 1, {from.of.n + 1}}, &offsets);
+        s = lod_output(c, args, 1, {PROA_I64, 1, {from.of.n + 1}}, &offsets);
         if (s == PROA_OK) s = cuda_move(c, offsets.data, begin, (size_t)(from.of.n + 1) * sizeof *begin);
     }
     if (begin) cuda_scratch_free(c, begin);
@@ -253,7 +244,7 @@ CUDA_KERNEL(sequence_expand, true)
     if (!from.of.at) return PROA_OK;
     PROA_TRY(cuda_read(c, &copies, from.times + from.of.n, sizeof copies));
     if (copies < 0) copies = 0;
-    PROA_TRY(parts_output(c, a, 1, {PROA_I64, 1, {copies + 1}}, &offsets));
+    PROA_TRY(lod_output(c, a, 1, {PROA_I64, 1, {copies + 1}}, &offsets));
     if (copies == 0) {
         static const int64_t zero = 0;
         return cuda_fill(c, offsets.data, &zero, sizeof zero, 1);
@@ -331,8 +322,8 @@ CUDA_KERNEL(sequence_pad, true)
     if (length < 0) PROA_TRY(pad_length(c, of, &length));
     proa_meta meta = {x.dtype, (int8_t)(x.ndim + 1), {of.n, length}};
     for (int i = 1; i < x.ndim; i++) meta.shape[i + 1] = x.shape[i];
-    PROA_TRY(parts_output(c, a, 0, meta, &out));
-    PROA_TRY(parts_output(c, a, 1, {PROA_I64, 1, {of.n}}, &lengths));
+    PROA_TRY(lod_output(c, a, 0, meta, &out));
+    PROA_TRY(lod_output(c, a, 1, {PROA_I64, 1, {of.n}}, &lengths));
     if (of.n < 1) return PROA_OK;
     PROA_TRY(cuda_launch(c, cuda_blocks(of.n), CUDA_BLOCK, pad_length_kernel, of, lengths.as<int64_t>(),
                          length, cuda_reports(c, "offsets")));
