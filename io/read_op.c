@@ -596,11 +596,23 @@ static bool reader_stops_gradient(proa_wire_reader *r, const char *slot)
     return false;
 }
 
+/* Gives the result that slot X is bound to the sequences that "X@LOD" got. */
+static proa_status reader_offsets(proa_wire_reader *r, const char *slot, proa_tensor *offsets)
+{
+    const pb_slot *s = base_slot(r->desc->outputs, r->desc->n_outputs, slot);
+    if (!s || !s->n_arguments) return PROA_OK;
+    proa_tensor *result = proa__name_find(r, s->parameter, s->arguments[0]);
+    if (!result) return proa_error();
+    if (proa_is_symbolic(result)) return proa_set_variable_lod(NULL, result, PROA_LIST(offsets));
+    return name_levels(r, s->arguments[0], PROA_LIST(offsets));
+}
+
 static proa_status reader_result(proa_wire_reader *r, const char *slot, proa_tensor *t)
 {
     const pb_slot *s = proa__slot_find(r->desc->outputs, r->desc->n_outputs, slot);
     PROA_TRY(proa_error());
     if (!t) return proa_fail(PROA_ERR_INTERNAL, "output %s: NULL without an error", slot);
+    if (proa__is_lod_slot(slot)) return reader_offsets(r, slot, t);
     return s && s->n_arguments ? proa__name_bind(r, s->arguments[0], t) : PROA_OK;
 }
 

@@ -99,7 +99,8 @@ PROA_API proa_dtype proa_wire_dtype(proa_wire_reader *r, const char *attr, proa_
 PROA_API proa_tensor *proa_wire_output_now(proa_wire_reader *r, const char *slot);
 /* Whether the file says that no gradient passes through the variable that an output slot names. */
 PROA_API bool proa_wire_stops_gradient(proa_wire_reader *r, const char *slot);
-/* Binds a result to the name in an output slot; slots that the program leaves empty are ignored. */
+/* Binds a result to the name in an output slot; slots that the program leaves empty are ignored. After the
+ * result of slot "X", that of "X@LOD" is the offsets of its sequences. */
 PROA_API proa_status proa_wire_result(proa_wire_reader *r, const char *slot, proa_tensor *t);
 PROA_API proa_status proa_wire_results(proa_wire_reader *r, const char *slot, proa_tensors ts);
 

@@ -114,9 +114,8 @@ static proa_status bind(recurrence *r, proa_tensors vars, const char *const *slo
         proa_tensor *steps = proa_transpose(vars.at[1 + r->n + i], PROA_INTS(1, 0, 2));
         proa_sequence_unpad_result rows = proa_sequence_unpad(steps, r->length);
         proa_tensor *out = r->reversed ? proa_sequence_reverse(rows.out, rows.out_offsets) : rows.out;
-        if (!out) return proa_error();
-        PROA_TRY(proa_set_variable_lod(NULL, out, PROA_LIST(rows.out_offsets)));
-        PROA_TRY(proa_wire_result(r->reader, slots[i], out));
+        PROA_TRY(proa_wire_result(r->reader, slots[2 * i], out));
+        PROA_TRY(proa_wire_result(r->reader, slots[2 * i + 1], rows.out_offsets));
     }
     return PROA_OK;
 }
@@ -186,7 +185,7 @@ static proa_status lstm_of(proa_wire_reader *reader, proa_tensor *x, const char 
 static proa_status gru_of(proa_wire_reader *reader, proa_tensor *x, const char *slot, proa_tensor *offsets,
                           proa_tensor *weight)
 {
-    static const char *const slots[] = {"Hidden"};
+    static const char *const slots[] = {"Hidden", "Hidden@LOD"};
     PROA_TRY(check(x, slot, offsets, weight, weight ? weight->shape[0] : 0));
     int64_t d = weight->shape[0];
     proa_tensor *bias = proa_wire_input(reader, "Bias"), *flat = proa_reshape(weight, PROA_INTS(3 * d * d));
@@ -205,7 +204,7 @@ static proa_status gru_of(proa_wire_reader *reader, proa_tensor *x, const char *
 
 proa_status lstm_read(proa_wire_reader *r)
 {
-    static const char *const slots[] = {"Hidden", "Cell"};
+    static const char *const slots[] = {"Hidden", "Hidden@LOD", "Cell", "Cell@LOD"};
     return lstm_of(r, proa_wire_input(r, "Input"), "Input", proa_wire_input(r, "Input@LOD"),
                    proa_wire_input(r, "Weight"), true, slots);
 }
@@ -218,7 +217,7 @@ proa_status gru_read(proa_wire_reader *r)
 
 proa_status fusion_lstm_read(proa_wire_reader *r)
 {
-    static const char *const slots[] = {"Hidden", "Cell"};
+    static const char *const slots[] = {"Hidden", "Hidden@LOD", "Cell", "Cell@LOD"};
     proa_tensor *gates = proa_matmul(proa_wire_input(r, "X"), proa_wire_input(r, "WeightX"));
     return lstm_of(r, gates, "X", proa_wire_input(r, "X@LOD"), proa_wire_input(r, "WeightH"), true, slots);
 }
@@ -232,7 +231,7 @@ proa_status fusion_gru_read(proa_wire_reader *r)
 /* The rows of a table, which hold products and the gates' biases already. */
 proa_status fused_embedding_fc_lstm_read(proa_wire_reader *r)
 {
-    static const char *const slots[] = {"Hidden", "Cell"};
+    static const char *const slots[] = {"Hidden", "Hidden@LOD", "Cell", "Cell@LOD"};
     proa_tensor *ids = proa_reshape(proa_wire_input(r, "Ids"), PROA_INTS(-1));
     return lstm_of(r, proa_gather(proa_wire_input(r, "Embeddings"), ids), "Ids",
                    proa_wire_input(r, "Ids@LOD"), proa_wire_input(r, "WeightH"), false, slots);

@@ -1,5 +1,5 @@
-/* Readers of Paddle 1.x ops that create constants or a seed, or test a whole tensor for infinities and NaN.
- * May use public ops. */
+/* Readers of ops that create constants or a seed, copy, or test a whole tensor for infinities and NaN. May
+ * use public ops. */
 #include "ops/composed/composed.h"
 #include "impl/create.h"
 #include "impl/elementwise.h"
@@ -56,4 +56,31 @@ proa_status isnan_any_read(proa_wire_reader *r)
 {
     proa_tensor *any = proa_any(proa_isnan(proa_wire_input(r, "X")));
     return proa_wire_result(r, "Out", proa_reshape(any, PROA_INTS(1)));
+}
+
+/* base to the power of num numbers from start to stop. */
+proa_status logspace_read(proa_wire_reader *r)
+{
+    proa_tensor *start = proa_wire_input(r, "Start"), *stop = proa_wire_input(r, "Stop"),
+                *num = proa_wire_input(r, "Num"), *base = proa_wire_input(r, "Base");
+    proa_dtype dtype = proa_wire_dtype(r, "dtype", PROA_F32);
+    proa_tensor *powers = proa_linspace(start, stop, num, .dtype = PROA_F64);
+    return proa_wire_result(r, "Out",
+                            proa_cast(proa_elementwise_pow(proa_cast(base, PROA_F64), powers), dtype));
+}
+
+/* Copies between the memories of devices: here all of a program's tensors are where it runs. */
+proa_status memcpy_read(proa_wire_reader *r) { return proa_wire_result(r, "Out", proa_wire_input(r, "X")); }
+
+proa_status view_shape_read(proa_wire_reader *r)
+{
+    return proa_wire_result(r, "out", proa_reshape(proa_wire_input(r, "input"), proa_wire_ints(r, "dims")));
+}
+
+/* x as a loss: its sum, its mean or itself. */
+proa_status identity_loss_read(proa_wire_reader *r)
+{
+    proa_tensor *x = proa_wire_input(r, "X");
+    int64_t kind = proa_wire_int(r, "reduction", 1);
+    return proa_wire_result(r, "Out", kind == 0 ? proa_sum(x) : kind == 1 ? proa_mean(x) : x);
 }

@@ -153,3 +153,44 @@ def test_equations_that_do_not_fit(equation, shapes):
     with pytest.raises(ValueError, match=r"\(InvalidArgument\) append_op: einsum: (einsum: equation|matmul: y has)"):
         block.append_op(type="einsum", inputs={"Operands": given}, outputs={"Out": [block.create_var(name="out", dtype="float32")]},
                         attrs={"equation": equation})
+
+
+def fused(kind, inputs, attrs, out):
+    """An operator's result, in a program of its own; Paddle has kernels of these for GPUs alone."""
+    block = fluid.default_main_program().global_block()
+    given = {slot: [fluid.data(slot, x.shape, str(x.dtype))] for slot, x in inputs.items()}
+    made = block.create_var(name="made", dtype="float32")
+    block.append_op(type=kind, inputs=given, outputs={out: [made]}, attrs=attrs)
+    return fluid.Executor(core.CPUPlace()).run(feed=inputs, fetch_list=[made])[0]
+
+
+def test_fused_softmax():
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 3, 4, 4)).astype("float32")
+    mask = np.where(random.random((2, 1, 4, 4)) < 0.3, -1e4, 0).astype("float32")
+    masked = np.exp(x + mask)
+    np.testing.assert_allclose(fused("fused_softmax_mask", {"X": x, "Mask": mask}, {}, "Out"), masked / masked.sum(-1, keepdims=True),
+                               rtol=1e-5, atol=1e-7)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        lower = np.tril(np.exp(x))
+        np.testing.assert_allclose(fused("fused_softmax_mask_upper_triangle", {"X": x}, {}, "Out"), lower / lower.sum(-1, keepdims=True),
+                                   rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["fused_dropout_add", "fused_bias_dropout_residual_layer_norm", "skip_layernorm", "view_shape"])
+def test_fused_operators_in_tests(kind):
+    x, y = np.random.default_rng(1).standard_normal((2, 3, 4, 8)).astype("float32")[:2]
+    scale, bias = np.linspace(0.5, 2, 8, dtype="float32"), np.linspace(-1, 1, 8, dtype="float32")
+
+    def normalized(v):
+        return (v - v.mean(-1, keepdims=True)) / np.sqrt(v.var(-1, keepdims=True) + 1e-3) * scale + bias
+    given, attrs, out, expected = {
+        "fused_dropout_add": ({"x": x, "y": y}, {"p": 0.25, "is_test": True, "mode": "downscale_in_infer"}, "out", x * 0.75 + y),
+        "fused_bias_dropout_residual_layer_norm": (
+            {"X": x, "Residual": y, "Bias": bias, "LnScale": scale, "LnBias": bias},
+            {"dropout_rate": 0.5, "is_test": True, "dropout_implementation": "upscale_in_train", "ln_epsilon": 1e-3}, "Y",
+            normalized(y + x + bias)),
+        "skip_layernorm": ({"X": x, "Y": y, "Scale": scale, "Bias": bias}, {"epsilon": 1e-3, "begin_norm_axis": 2}, "Out", normalized(x + y)),
+        "view_shape": ({"input": x}, {"dims": [12, 8]}, "out", x.reshape(12, 8)),
+    }[kind]
+    np.testing.assert_allclose(fused(kind, given, attrs, out), expected, rtol=1e-4, atol=1e-5)
