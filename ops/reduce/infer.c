@@ -62,6 +62,11 @@ static bool keepdim_of(const proa_op *op, const void *args)
     return *(const bool *)proa_field_at(&op->fields[op->n_in + op->n_attr - 1], args);
 }
 
+static bool chooses(const proa_op *op) /* max, min, amax, amin; not mean, all, any */
+{
+    return strstr(op->name, "max") || strstr(op->name, "min");
+}
+
 /* Fails on an empty reduction: min and max of no elements do not exist. */
 static proa_status check_not_empty(const char *who, const proa_tensor *x, unsigned mask)
 {
@@ -70,11 +75,6 @@ static proa_status check_not_empty(const char *who, const proa_tensor *x, unsign
             return OP_FAIL(who, INVALID_ARGUMENT, "x", "has shape %s: nothing to choose from along axis %d",
                            proa__shape_text(x->shape, x->ndim), i);
     return PROA_OK;
-}
-
-static bool chooses(const proa_op *op) /* max, min, amax, amin; not mean, all, any */
-{
-    return strstr(op->name, "max") || strstr(op->name, "min");
 }
 
 static proa_status reduced_shape(const proa_op *op, const void *args, proa_meta *m)
@@ -88,7 +88,7 @@ static proa_status reduced_shape(const proa_op *op, const void *args, proa_meta 
         return drop_unknown(op->name, x, n, keepdim_of(op, args), m);
     }
     PROA_TRY(proa__reduce_mask(op->name, axis, x->ndim, &mask));
-    if (chooses(op)) PROA_TRY(check_not_empty(op->name, x, mask));
+    if (x->numel <= 0 && chooses(op)) PROA_TRY(check_not_empty(op->name, x, mask));
     drop_axes(x, mask, keepdim_of(op, args), m);
     return PROA_OK;
 }
