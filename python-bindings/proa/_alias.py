@@ -10,7 +10,7 @@ import types
 
 ALIAS = "paddle"
 # Modules that Paddle 2.6 has under another name, or whose contents stand in another module here.
-RENAMED = {"base": "fluid", "framework.framework": "framework",
+RENAMED = {"base": "fluid", "framework.framework": "framework", "incubate.layers": "fluid.contrib.layers", "reader.decorator": "reader",
            "nn.functional.vision": "nn.functional",
            "distributed.communication.group": "distributed.group", "sparse.creation": "sparse", "tensor.ops": "tensor",
            "text.viterbi_decode": "text.viterbi", "utils.layers_utils": "utils", "utils.unique_name": "framework.unique_name",

@@ -2,8 +2,10 @@
 that returns an iterator."""
 import itertools
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
+decorator = sys.modules[__name__]  # Paddle's name of this module
 __all__ = ["ComposeNotAligned", "buffered", "cache", "chain", "compose", "firstn", "map_readers", "multiprocess_reader",
            "shuffle", "xmap_readers"]
 

@@ -39,6 +39,18 @@ def test_while_carries_variables_and_arrays_and_has_a_gradient(program):
     assert np.allclose(power, (value ** 4).sum()) and np.allclose(grad, 4 * value ** 3) and count == 4
 
 
+def test_functions_of_2_x_write_variables_from_outside_a_block():
+    i, end = paddle.full([1], 0, "int64"), paddle.full([1], 10, "int64")
+    total, x = paddle.full([1], 0.0), paddle.static.data("x", [1])
+    cond = paddle.less_than(i, end)
+    with paddle.static.nn.control_flow.While(cond).block():
+        paddle.assign(total + x, total)
+        assert paddle.increment(i, 2) is i
+        paddle.assign(paddle.less_than(i, end), cond)
+    number, found = run({"x": np.array([1.5], "float32")}, [i, total])
+    assert number.tolist() == [10] and found.tolist() == [7.5]
+
+
 def test_while_that_never_runs_passes_values_by():
     i, end = layers.fill_constant([1], "int64", 7), layers.fill_constant([1], "int64", 3)
     cond = layers.less_than(i, end)

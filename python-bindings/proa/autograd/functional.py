@@ -12,9 +12,9 @@ def _list(value):
 
 def _derivatives(y, xs, create_graph):
     """d(y)/d(each of xs); None for one that y does not depend on, or that has stop_gradient set."""
-    wanted = [x for x in xs if not x.stop_gradient]
+    wanted = [] if y.stop_gradient else [x for x in xs if not x.stop_gradient]
     found = iter(grad(y, wanted, retain_graph=True, create_graph=create_graph, allow_unused=True) if wanted else ())
-    return [None if x.stop_gradient else next(found) for x in xs]
+    return [next(found) if wanted and not x.stop_gradient else None for x in xs]
 
 
 def _rows(y, x, create_graph):

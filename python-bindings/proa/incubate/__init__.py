@@ -8,7 +8,8 @@ __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "
            "graph_send_recv", "identity_loss", "segment_max", "segment_mean", "segment_min", "segment_sum",
            "softmax_mask_fuse", "softmax_mask_fuse_upper_triangle"]
 
-_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "autograd": "", "nn": ""}
+_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "autograd": "", "nn": "", "layers": ""}
+_MODULES = {"layers": "..fluid.contrib.layers"}
 
 
 def __getattr__(name):
@@ -16,7 +17,7 @@ def __getattr__(name):
     if where is None:
         raise AttributeError(f"module 'paddle.incubate' has no attribute {name!r}")
     import importlib
-    module = importlib.import_module(where or "." + name, __name__)
+    module = importlib.import_module(where or _MODULES.get(name, "." + name), __name__)
     value = globals()[name] = getattr(module, name) if where else module
     return value
 

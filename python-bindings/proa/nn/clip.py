@@ -1,8 +1,11 @@
 """ClipGradByValue, ClipGradByNorm, ClipGradByGlobalNorm: gradient clipping, given to optimizers as grad_clip."""
 from .. import _core
+from .._elsewhere import elsewhere
 from ..framework.selected_rows import on_merged_rows
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
+
+__getattr__ = elsewhere(__name__)
 
 
 def merge_selected_rows(x, name=None):

@@ -5,6 +5,7 @@ import math
 import warnings
 
 from .._asks import asks
+from .._elsewhere import elsewhere
 from .._errors import compared
 from .rates import half_cosine, line, RATES, swing
 
@@ -12,6 +13,8 @@ __all__ = ['LRScheduler', 'NoamDecay', 'PiecewiseDecay', 'NaturalExpDecay', 'Inv
            'PolynomialDecay', 'LinearWarmup', 'ExponentialDecay', 'MultiStepDecay', 'StepDecay', 'LambdaDecay',
            'ReduceOnPlateau', 'CosineAnnealingDecay', 'MultiplicativeDecay', 'OneCycleLR', 'CyclicLR',
            'LinearLR', 'CosineAnnealingWarmRestarts']
+
+__getattr__ = elsewhere(__name__)
 
 
 def _require(condition, kind, message):

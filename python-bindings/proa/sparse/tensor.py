@@ -24,6 +24,12 @@ def host(t):
     return np.asarray(t.numpy() if isinstance(t, Tensor) else t).astype(np.int64)
 
 
+def _elements(t, indent):
+    """The elements as a tensor prints them; lines but the first begin one column behind the indent."""
+    text = str(t).partition("\n       ")[2][:-1]
+    return text.replace("\n", "\n" + " " * (indent + 1))
+
+
 class SparseTensor(Tensor):
     """What COO and CSR tensors share. Made by paddle.sparse and Tensor.to_sparse_coo, to_sparse_csr."""
 
@@ -130,7 +136,7 @@ class SparseTensor(Tensor):
     def __repr__(self):
         lines = [f"Tensor(shape={self.shape}, dtype=paddle.{dtype_name(self.dtype)}, place={self.place}, "
                  f"stop_gradient={self.stop_gradient}, "]
-        lines += [f"       {name}={part.numpy().tolist()}, " for name, part in self._parts()]
+        lines += [f"       {name}={_elements(part, len(name))}, " for name, part in self._parts()]
         return "\n".join(lines)[:-2] + ")"
 
     __str__ = __repr__

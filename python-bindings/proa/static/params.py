@@ -71,9 +71,12 @@ def _chosen(program, names, predicate):
     return [n for n in program._persistables() if predicate is None or predicate(program._variable(n))]
 
 
-def _program(main_program):
+def _program(main_program, names=None):
+    """The program of a call, which variables among the names tell if it is not given."""
     from .program import Program, default_main_program
-    program = default_main_program() if main_program is None else main_program
+    from .variable import program_of
+    of = next((one for one in names or () if not isinstance(one, str)), None) if main_program is None else None
+    program = program_of(of) if of is not None else default_main_program() if main_program is None else main_program
     if not isinstance(program, Program):
         raise TypeError(f"main_program must be a Program, got {type(program).__name__}")
     return program
@@ -81,7 +84,7 @@ def _program(main_program):
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Writes variables: a file each in dirname, or all into dirname/filename."""
-    program = _program(main_program)
+    program = _program(main_program, vars)
     arrays = {name: array_of(program, name) for name in _chosen(program, vars, predicate)}
     if dirname is None and filename is None:
         return combined(arrays)
@@ -100,7 +103,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Reads what save_vars wrote into the global scope."""
-    program = _program(main_program)
+    program = _program(main_program, vars)
     names = _chosen(program, vars, predicate)
     if filename is not None:
         with open(os.path.join(dirname or "", filename), "rb") as f:

@@ -124,6 +124,15 @@ _PUBLIC = _core.api("paddle")  # as users call them, with `name`
 COMPARED = "eager:x.shape eager:y.shape eager:x<-y"  # what Paddle's functions of two tensors ask first in place
 
 
+def late_program(x):
+    """Whether x is a variable of a program whose blocks write variables from outside (static.nn.control_flow.While and its kin):
+    there functions in place are operators that write x itself."""
+    if not x.is_symbolic or _core.captures_function():
+        return False
+    from ..static.program import default_main_program
+    return default_main_program()._late is not None
+
+
 def need_elements(who, *tensors):
     """Refuses tensors without elements, of which Paddle reduces none."""
     for x in tensors:

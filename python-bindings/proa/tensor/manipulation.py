@@ -534,7 +534,13 @@ def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=Tru
             values = _core.expand(values, indices.shape)
     if dtype_name(indices.dtype) not in ("int32", "int64"):
         raise TypeError(f"put_along_axis: indices must be int32 or int64, got {dtype_name(indices.dtype)}")
-    return _core.put_along_axis(arr, indices, values, axis, "multiply" if reduce == "mul" else reduce, include_self)
+    reduce = "multiply" if reduce == "mul" else reduce
+    axes = [] if broadcast else [i for i, n in enumerate(indices.shape) if i != axis and not alike(n, arr.shape[i])]
+    if not axes:
+        return _core.put_along_axis(arr, indices, values, axis, reduce, include_self)
+    starts, ends = [0] * len(axes), [indices.shape[i] for i in axes]  # indices of a part of arr
+    part = _core.put_along_axis(_core.slice(arr, axes, starts, ends), indices, values, axis, reduce, include_self)
+    return _core.set_value(arr, part, axes=axes, starts=starts, ends=ends)
 
 
 put_along_axis_ = twin(put_along_axis, "put_along_axis_")

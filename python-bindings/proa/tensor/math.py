@@ -3,8 +3,8 @@ from .. import _core
 from .._asks import ask, asks, need_kernel
 from .._errors import need_attribute, of_dtype, of_kind
 from ..framework.dims import alike, differ, known, reshaped, runs_number
-from ._tools import (COMPARED, END, FLOATING, Tensor, dtype_name, is_number, like, need_elements, need_few_dims, need_one_floating, need_variable, overwrite,
-                     public, twin, whole_number)
+from ._tools import (COMPARED, END, FLOATING, Tensor, dtype_name, is_number, late_program, like, need_elements, need_few_dims,
+                     need_one_floating, need_variable, overwrite, public, twin, whole_number)
 from .attribute import is_complex
 
 __all__ = ["add_n", "clip_", "combinations", "count_nonzero", "cummax", "cummin", "cumsum", "cumulative_trapezoid",
@@ -68,6 +68,9 @@ def increment(x, value=1.0, name=None):
         raise of_kind(f"increment: x must be a Tensor, got {type(x).__name__}")
     if any(differ(n, 1) for n in x.shape):
         raise ValueError(f"(InvalidArgument) increment: x must have one element, got shape {x.shape}")
+    if late_program(x):
+        from ..fluid.layers import increment as written
+        return written(x, value)
     return _core.scale_(x, 1.0, float(value))
 
 

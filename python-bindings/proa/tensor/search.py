@@ -4,7 +4,7 @@ from .._asks import ask, asks, need_kernel
 from .._errors import need_attribute, of_kind
 from ._tools import FLOATING, Tensor, dtype_name, is_number, need_variable, overwrite
 
-__all__ = ["bucketize", "nonzero", "sort", "top_p_sampling", "where", "where_"]
+__all__ = ["bucketize", "nonzero", "searchsorted", "sort", "top_p_sampling", "where", "where_"]
 
 
 @asks("static:x.shape x~i2,i4,i8,bf,f2,f4,f8,b")
@@ -87,6 +87,20 @@ def sort(x, axis=-1, descending=False, name=None):
     if axis is None and not _core.is_capturing():
         raise of_kind("sort: axis must be an int, got NoneType")
     return _core.sort(x, axis, descending)[0]
+
+
+@asks("eager:sorted_sequence.dtype=f4,f8,i4,i8!NotFound sorted_sequence~f4,f8,i4,i8 values~f4,f8,i4,i8")
+def searchsorted(sorted_sequence, values, out_int32=False, right=False, name=None):
+    """For each value the first place in the last axis of sorted_sequence where it could stand (with right, the last one). A 1-D
+    sequence serves all values; otherwise leading dims agree.
+
+    >>> paddle.searchsorted(paddle.to_tensor([1, 3, 5]), paddle.to_tensor([[3, 6]])).tolist()
+    [[1, 3]]
+    """
+    need_kernel("searchsorted", "i4,i8,f4,f8", sorted_sequence=sorted_sequence)
+    if isinstance(values, Tensor) and isinstance(sorted_sequence, Tensor) and values.dtype != sorted_sequence.dtype:
+        sorted_sequence, values = _comparable(sorted_sequence, values)
+    return _core.searchsorted(sorted_sequence, values, out_int32, right)
 
 
 @asks("sorted_sequence~f4,f8,i4,i8 x~f4,f8,i4,i8 eager:sorted_sequence.dtype=f4,f8,i4,i8!NotFound")

@@ -167,7 +167,9 @@ def jacobian_hessian():
     y = paddle.tanh(x) * x
     h = paddle.autograd.hessian((x * x * x).sum(), x)
     batched = paddle.autograd.jacobian(z * z, z, batch_axis=0)
-    return [paddle.autograd.jacobian(y, x)[:], h[:], batched[:]]
+    a, b = rand(3), rand(4)
+    linear = paddle.autograd.hessian(a.sum() + b.sum(), (a, b))
+    return [paddle.autograd.jacobian(y, x)[:], h[:], batched[:], *(block[:] for row in linear for block in row)]
 
 
 @case("paddle.Tensor.register_hook", grad=False)

@@ -27,6 +27,7 @@ def making():
     csr = paddle.sparse.sparse_csr_tensor([0, 2, 3, 5], [1, 3, 2, 0, 1], [1, 2, 3, 4, 5], [3, 4], dtype="float32")
     batch = paddle.sparse.sparse_csr_tensor([0, 1, 2, 0, 0, 1], [1, 0, 2], [1.0, 2.0, 3.0], [2, 2, 3])
     rows = paddle.sparse.sparse_coo_tensor([[0, 2]], [[1.0, 2.0], [3.0, 4.0]], dtype="float64")
+    texts = [str(one) for one in (paddle.sparse.sparse_coo_tensor([[0, 2], [1, 0]], [1.5, -2.25], [3, 3]), csr, rows)]
     dense = paddle.to_tensor(np.where(array(3, 4) > 0, 1.5, 0.0).astype("float32"))
     kinds = [(t.is_sparse(), t.is_sparse_coo(), t.is_sparse_csr(), t.is_tensor() if hasattr(t, "is_tensor") else 0)
              for t in (coo, csr, dense)]
@@ -35,7 +36,7 @@ def making():
             [t.to_dense() for t in (coo, csr, batch, rows)], kinds,
             raised(lambda: paddle.sparse.sparse_coo_tensor([[0, 1]], [1.0])),
             raised(lambda: paddle.sparse.sparse_coo_tensor([[0, 9]], [1.0, 2.0], [3])),
-            raised(lambda: paddle.sparse.sparse_csr_tensor([0, 1], [0], [1.0], [3])))
+            raised(lambda: paddle.sparse.sparse_csr_tensor([0, 1], [0], [1.0], [3])), texts)
 
 
 @case(*(S + n for n in "abs asin asinh atan atanh deg2rad expm1 isnan log1p neg pow rad2deg sin sinh sqrt square tan tanh cast"

@@ -142,6 +142,10 @@ def variables_in_files():
             out.append(np.array(w.get_value()))
             w.set_value(np.zeros((3, 2), "float32"))
             static.load_vars(exe, folder, main, predicate=lambda v: v.name in ("w", "b"), filename="all")
+            out.append(np.array(w.get_value()))
+            w.set_value(np.zeros((3, 2), "float32"))
+            with static.program_guard(static.Program()):  # the variables' program counts, not the default one
+                static.load_vars(exe, folder, vars=[w])
             return out, np.array(w.get_value())
     finally:
         paddle.disable_static()

@@ -53,7 +53,10 @@ def copies():
     x = rand(2, 3)
     out = paddle.zeros([2, 3])
     paddle.assign(x, out)
-    return paddle.assign(x), out, x.clone(), paddle.clone(x), paddle.assign([1, 2, 3]), paddle.assign(3.0)
+    others = [paddle.zeros([2, 3]), paddle.zeros([2])]
+    for into, value in zip(others, (array(2, 3).astype("int64"), paddle.to_tensor([1, 2, 3], dtype="int32"))):
+        assert paddle.assign(value, into) is into  # takes over dtype and shape
+    return paddle.assign(x), out, x.clone(), paddle.clone(x), paddle.assign([1, 2, 3]), paddle.assign(3.0), *others
 
 
 @case("paddle.to_tensor", grad=False)

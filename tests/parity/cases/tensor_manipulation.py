@@ -128,8 +128,18 @@ def sorts():
             x.topk(k=T(2), axis=0, largest=False), paddle.kthvalue(x, 2), paddle.mode(T([[1.0, 2, 2], [3, 3, 1]]))]
 
 
+@case("paddle.put_along_axis", grad=False)
+def parts_along_an_axis():
+    x, part = rand(3, 4, grad=False), paddle.to_tensor([[0, 2], [1, 1]])
+    return [paddle.put_along_axis(x, part, paddle.to_tensor([[7.0, 8.0], [5.0, 6.0]]), axis, how, own, False)
+            for axis in (0, 1) for how in ("assign", "add", "mul") for own in (True, False)
+            if own or how == "add"]
+
+
 @case("paddle.searchsorted", "paddle.bucketize", "paddle.shard_index", "paddle.Tensor.shard_index", grad=False)
 def searches():
     edges = T([1.0, 3.0, 5.0])
+    few = paddle.to_tensor([1, 3, 5])
     return paddle.searchsorted(edges, T([0.0, 3.0, 9.0])), paddle.bucketize(T([3.0]), edges, right=True), \
+        paddle.searchsorted(few, paddle.to_tensor([[3, 6]], dtype="int32")), paddle.searchsorted(edges, few, right=True), \
         paddle.shard_index(T([[1], [7], [12]]), 20, 2, 0), T([[16]]).shard_index(20, 2, 1)

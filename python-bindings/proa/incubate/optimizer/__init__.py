@@ -7,6 +7,7 @@ from ...optimizer import Optimizer
 
 __all__ = ["LBFGS", "LookAhead", "ModelAverage"]
 
+_OLD = ("LarsMomentumOptimizer", "PipelineOptimizer", "RecomputeOptimizer")  # of 1.x, which Paddle 2.6 has here
 _RESTART = 16384  # after so many updates the running sum moves on, for the sake of its rounding
 
 
@@ -136,6 +137,9 @@ def __getattr__(name):
     if name == "LBFGS":
         from ...optimizer.lbfgs import LBFGS
         return LBFGS
+    if name in _OLD:
+        from ...fluid import optimizer
+        return getattr(optimizer, name)
     if name == "functional":
         import importlib
         return importlib.import_module(".functional", __name__)
@@ -143,4 +147,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), "LBFGS", "functional"})
+    return sorted({*globals(), "LBFGS", "functional", *_OLD})

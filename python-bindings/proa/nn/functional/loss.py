@@ -6,13 +6,14 @@ import math
 
 from ... import _core
 from ..._asks import asks, need_kernel
+from ..._elsewhere import elsewhere
 from ..._errors import of_kind
 from ...amp.auto_cast import state as autocast
 from ...framework.dims import differ, is_empty, known, reshaped
 from ...tensor._tools import dtype_name, need_tensor
 from ._args import reduced, reduction_of
 
-
+__getattr__ = elsewhere(__name__)
 _WIDE = (_core.float32, _core.float64)
 _FLOATING = (_core.float16, _core.bfloat16, *_WIDE)
 

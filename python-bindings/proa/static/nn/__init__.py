@@ -1,5 +1,6 @@
 """paddle.static.nn: layer functions that create their parameters, control flow, and sequence operators."""
 from ..._asks import named as _named
+from ..._elsewhere import elsewhere as _elsewhere
 from ..host import py_func
 from ..variable import create_parameter
 from .common import (batch_norm, bilinear_tensor_product, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
@@ -20,4 +21,5 @@ __all__ = ["batch_norm", "bilinear_tensor_product", "case", "cond", "conv2d", "c
            "sequence_reshape", "sequence_reverse", "sequence_scatter", "sequence_slice", "sequence_softmax",
            "sequence_unpad", "sparse_embedding", "spectral_norm", "static_pylayer", "switch_case", "while_loop"]
 
+__getattr__ = _elsewhere(__name__)
 _named(globals(), but=("case", "cond", "create_parameter", "py_func", "static_pylayer", "switch_case", "while_loop"))

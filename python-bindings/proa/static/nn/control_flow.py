@@ -1,9 +1,12 @@
 """Control flow: cond, case, switch_case and while_loop. With a value at hand they call plain functions; with a
 variable they build operators whose bodies are the functions."""
 from ... import _core
+from ..._elsewhere import elsewhere
 from ...tensor.array import Outer, TensorArray
 
 __all__ = ["case", "cond", "switch_case", "while_loop"]
+
+__getattr__ = elsewhere(__name__)
 
 
 # ---- nested results ------------------------------------------------------------------------------------------------

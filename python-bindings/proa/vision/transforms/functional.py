@@ -4,9 +4,12 @@ import math
 import numbers
 
 from ... import _core
+from ..._elsewhere import elsewhere
 from ...nn import functional as F
 from ...tensor import stack, where
 from ...utils.lazy_import import try_import
+
+__getattr__ = elsewhere(__name__)
 
 _PIL_FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 _GREY = (0.2989, 0.587, 0.114)
