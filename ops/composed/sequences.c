@@ -2,6 +2,7 @@
  * sequences. May use public ops and proa/wire.h. */
 #include "ops/composed/composed.h"
 #include "impl/elementwise.h"
+#include "impl/embedding.h"
 #include "impl/lod.h"
 #include "impl/matmul.h"
 #include "impl/reduce.h"
@@ -48,6 +49,29 @@ proa_status fusion_seqpool_concat_read(proa_wire_reader *r)
     proa_tensors list;
     PROA_TRY(pooled(r, &list));
     return proa_wire_result(r, "Out", proa_concat(list, .axis = 1));
+}
+
+/* The sums of the table's rows that each sequence names; a row of several ids gives their table rows side by
+ * side. */
+proa_status fused_embedding_seq_pool_read(proa_wire_reader *r)
+{
+    proa_tensor *ids = proa_wire_input(r, "Ids"), *table = proa_wire_input(r, "W"),
+                *offsets = proa_wire_input(r, "Ids@LOD");
+    const char *combiner = proa_wire_string(r, "combiner", "sum");
+    if (!ids || !table || !offsets || !combiner) return proa_error();
+    if (proa__absent(offsets)) return missing("Ids");
+    if (strcmp(combiner, "sum") != 0)
+        return proa_fail(PROA_ERR_UNSUPPORTED, "combiner is %s, expected sum", combiner);
+    if (ids->ndim != 2 || ids->shape[1] < 1 || table->ndim != 2 || table->shape[1] < 1)
+        return proa_fail(PROA_ERR_INVALID_ARGUMENT, "Ids is %s and W %s; expected matrices of known widths",
+                         proa__tensor_text(ids), proa__tensor_text(table));
+    int64_t padding = proa_wire_int(r, "padding_idx", -1);
+    proa_tensor *rows = proa_embedding(ids, table, .padding_idx = padding ? padding : (int64_t)PROA_ZERO,
+                                       .sparse = proa_wire_int(r, "is_sparse", 0) != 0);
+    rows = proa_reshape(rows, PROA_INTS(-1, ids->shape[1] * table->shape[1]));
+    return proa_wire_result(
+        r, "Out",
+        proa_sequence_pool(rows, offsets, .pooltype = PROA_SEQUENCE_POOL_TYPE_SUM, .is_test = true).out);
 }
 
 /* A row begins with numbers of views and clicks. `kept`: their logarithm and that of the click rate

@@ -42,6 +42,8 @@ CASES = {
     "fused_embedding_fc_lstm": ("fused_embedding_fc_lstm", "Ids", "words", {
         "Embeddings": real(7, 4 * D), "WeightH": real(D, 4 * D), "Bias": real(1, 4 * D)},
         {**LSTM, "use_peepholes": False, "use_seq": True}, ["Hidden", "Cell"], FUSED),
+    "fused_embedding_seq_pool": ("fused_embedding_seq_pool", "Ids", "words", {"W": real(7, 3)}, {"combiner": "sum", "padding_idx": 2},
+                                 ["Out"], []),
 }
 
 # name: (operator, slot of what is fed, it or (rows, dtype of a constant) for each, …): no sequences go in

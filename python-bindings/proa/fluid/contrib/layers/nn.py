@@ -6,7 +6,7 @@ from ...initializer import Constant
 from ...layer_helper import LayerHelper, one_op
 from ...layers.tensor import _number
 
-__all__ = ["fused_elemwise_activation", "match_matrix_tensor", "multiclass_nms2", "partial_concat", "partial_sum", "tdm_child",
+__all__ = ["fused_elemwise_activation", "fused_embedding_seq_pool", "match_matrix_tensor", "multiclass_nms2", "partial_concat", "partial_sum", "tdm_child",
            "tdm_sampler", "tree_conv", "var_conv_2d"]
 
 
@@ -18,6 +18,17 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
     return one_op("fused_elemwise_activation", {"X": x, "Y": y},
                   {"axis": axis, "scale": float(scale), "save_intermediate_out": save_intermediate_out,
                    "functor_list": functors}, "Out", "~IntermediateOut")
+
+
+def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner="sum", param_attr=None, dtype="float32"):
+    """The sums of the rows of a table of this size that each sequence of ids [rows, ids a row] names."""
+    if combiner != "sum":
+        raise ValueError(f"fused_embedding_seq_pool: combiner must be 'sum', got {combiner!r}")
+    helper = LayerHelper("fused_embedding_seq_pool", param_attr=param_attr)
+    table = helper.create_parameter(helper.param_attr, list(size), dtype)
+    padding_idx = -1 if padding_idx is None else padding_idx + (size[0] if padding_idx < 0 else 0)
+    return one_op("fused_embedding_seq_pool", {"Ids": input, "W": table},
+                  {"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding_idx}, "Out", dtype=table.dtype)
 
 
 def partial_concat(input, start_index=0, length=-1):
