@@ -113,6 +113,22 @@ def test_a_table_of_products_holds_the_biases_of_the_gates(peepholes):
     np.testing.assert_allclose(*pair, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("padding", [None, -1])
+def test_fused_embedding_seq_pool(padding):
+    ids = RANDOM.integers(0, 7, (6, 2))
+    given = fluid.data("ids", [-1, 2], "int64", lod_level=1)
+    made = fluid.contrib.layers.fused_embedding_seq_pool(given, [7, 3], padding_idx=padding, param_attr=fluid.ParamAttr(name="table"))
+    slope, = fluid.gradients(fluid.layers.reduce_sum(made), [fluid.default_main_program().global_block().var("table")])
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    feed = {"ids": fluid.create_lod_tensor(ids, [LENGTHS], fluid.CPUPlace())}
+    table, found, back = exe.run(feed=feed, fetch_list=["table", made, slope])
+    rows = np.where(ids[..., None] == (6 if padding else -1), 0, table[ids]).reshape(6, 6)
+    np.testing.assert_allclose(found, np.stack([part.sum(0) for part in parts(rows)]), rtol=1e-5)
+    counts = np.bincount(ids.ravel(), minlength=7) * (np.arange(7) != (6 if padding else -1))
+    np.testing.assert_allclose(back, np.repeat(counts[:, None], 3, 1))
+
+
 @pytest.mark.parametrize("width", [2, 6])
 def test_add_position_encoding(width):
     x, half = real(6, width), width // 2

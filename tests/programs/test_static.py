@@ -236,6 +236,22 @@ def test_an_optimizer_of_programs_that_are_freed(programs):
         del main, startup, w
 
 
+@pytest.mark.parametrize("avg", [True, False])
+def test_gradient_merge_optimizer(programs, avg):
+    main, startup = programs
+    x = static.data("x", [2])
+    w = static.create_parameter([2], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
+    from proa.incubate.optimizer import GradientMergeOptimizer
+    GradientMergeOptimizer(paddle.optimizer.SGD(0.5), k_steps=2, avg=avg).minimize((w * x).sum())
+    exe, seen = static.Executor(), []
+    exe.run(startup)
+    for value in (1.0, 3.0, 2.0, 0.0):
+        seen.append(exe.run(main, {"x": np.full(2, value, "float32")}, [w])[0][0])
+    assert seen == ([1, 0, 0, -0.5] if avg else [1, -1, -1, -2])
+    with pytest.raises(AssertionError, match="k_steps must be a positive int"):
+        GradientMergeOptimizer(paddle.optimizer.SGD(0.5), k_steps=0)
+
+
 def test_seed_is_the_programs_own(programs):
     main, startup = programs
     main.random_seed = 5

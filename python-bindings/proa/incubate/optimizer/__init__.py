@@ -140,6 +140,9 @@ def __getattr__(name):
     if name in _OLD:
         from ...fluid import optimizer
         return getattr(optimizer, name)
+    if name == "GradientMergeOptimizer":
+        from .gradient_merge import GradientMergeOptimizer
+        return GradientMergeOptimizer
     if name == "functional":
         import importlib
         return importlib.import_module(".functional", __name__)
@@ -147,4 +150,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), "LBFGS", "functional", *_OLD})
+    return sorted({*globals(), "GradientMergeOptimizer", "LBFGS", "functional", *_OLD})
