@@ -114,25 +114,21 @@ proa_status real_infer(const proa_op *op, const void *args, void *metas)
     return PROA_OK;
 }
 
-proa_status atan2_infer(const proa_atan2_args *a, proa_atan2_metas *m)
+proa_status atan2_infer(const proa_op *op, const void *args, void *metas)
 {
-    PROA_TRY(broadcast_inputs(proa_find_op("atan2"), a, 0, &m->out));
-    if (m->out.dtype <= PROA_I64) m->out.dtype = PROA_F64;
+    proa_meta *m = metas;
+    PROA_TRY(broadcast_inputs(op, args, 0, m));
+    if (m->dtype <= PROA_I64) m->dtype = PROA_F64;
     return PROA_OK;
 }
 
-proa_status lerp_infer(const proa_lerp_args *a, proa_lerp_metas *m)
+proa_status where_infer(const proa_op *op, const void *args, void *metas)
 {
-    return broadcast_inputs(proa_find_op("lerp"), a, 0, &m->out);
-}
-
-proa_status where_infer(const proa_where_args *a, proa_where_metas *m)
-{
-    const proa_op *op = proa_find_op("where");
-    PROA_TRY(broadcast_inputs(op, a, 1, &m->out));
-    if (!proa__broadcast_into(&m->out, a->condition))
-        return proa__broadcast_fail(op, &op->fields[0], &m->out, a->condition);
-    return PROA_OK;
+    const proa_tensor *condition = *proa_field_tensor(&op->fields[0], args);
+    PROA_TRY(broadcast_inputs(op, args, 1, metas));
+    return proa__broadcast_into(metas, condition)
+               ? PROA_OK
+               : proa__broadcast_fail(op, &op->fields[0], metas, condition);
 }
 
 proa_status cast_infer(const proa_cast_args *a, proa_cast_metas *m)

@@ -69,13 +69,15 @@ proa_status proa__kron_shape(const char *who, const proa_tensor *x, const proa_t
     return PROA_OK;
 }
 
-proa_status kron_infer(const proa_kron_args *a, proa_kron_metas *m)
+proa_status kron_infer(const proa_op *op, const void *args, void *metas)
 {
+    const proa_kron_args *a = args;
+    proa_meta *m = metas;
     kron_shape s;
-    PROA_TRY(proa__same_dtype(proa_find_op("kron"), "y", a->y, a->x));
+    PROA_TRY(proa__same_dtype(op, "y", a->y, a->x));
     PROA_TRY(proa__kron_shape("kron", a->x, a->y, &s));
-    m->out = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = (int8_t)s.ndim};
-    memcpy(m->out.shape, s.out, sizeof s.out);
+    *m = (proa_meta){.dtype = (proa_dtype)a->x->dtype, .ndim = (int8_t)s.ndim};
+    memcpy(m->shape, s.out, sizeof s.out);
     return PROA_OK;
 }
 

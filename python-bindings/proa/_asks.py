@@ -254,11 +254,18 @@ def _kernel(who, values, x, y, dtypes, other):
     return CATEGORIES[category](failed if failed.startswith(lead) else f"{lead}{who}: {selects} {said} ({_plain_text(failed)})")
 
 
+@functools.cache
+def _with_kernel(dtypes):
+    """The dtypes of a list such as "f4,i8" as objects, and half types."""
+    return frozenset(getattr(_core, DTYPES[d]) for d in (*dtypes.split(","), "f2", "bf"))
+
+
 def need_kernel(who, dtypes, **values):
     """Refuses the first of several tensors on the CPU of whose dtype Paddle's CPU has no kernel. Half types pass: Proa has them."""
-    wanted = [DTYPES[d] for d in dtypes.split(",")]
+    passing = _with_kernel(dtypes)
     for name, x in values.items():
-        if isinstance(x, _core.Tensor) and _name_of(x) not in (*wanted, "float16", "bfloat16") and (x.is_symbolic or x.place.is_cpu_place()):
+        if isinstance(x, _core.Tensor) and x.dtype not in passing and (x.is_symbolic or x.place.is_cpu_place()):
+            wanted = [DTYPES[d] for d in dtypes.split(",")]
             category = "Unimplemented" if _core.is_capturing() else "NotFound"
             raise CATEGORIES[category](f"({category}) {who}: {name} is {_name_of(x)}; expected one of {', '.join(wanted)} "
                                        "(convert with cast)")

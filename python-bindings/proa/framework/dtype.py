@@ -8,7 +8,7 @@ __all__ = ["bfloat16", "bool", "complex64", "complex128", "dtype", "finfo", "flo
 
 _ALL = {str(d).rpartition(".")[2]: d for d in (bfloat16, bool, complex64, complex128, float16, float32, float64,
                                                int8, int16, int32, int64, uint8)}
-
+_NAMES = {d: name for name, d in _ALL.items()}
 
 # NumPy's names of the types of C, which are dtypes to Paddle, too
 _OF_C = {"double": float64, "single": float32, "half": float16, "long": int64, "longlong": int64, "int": int64, "intc": int32,
@@ -16,11 +16,13 @@ _OF_C = {"double": float64, "single": float32, "half": float16, "long": int64, "
 
 
 def dtype_name(d):
-    """"float32" for paddle.float32, numpy.float32, numpy.dtype("float32") and "float32"."""
+    """"float32" for paddle.float32, numpy.float32, numpy.dtype("float32") and "float32"; None stays None."""
+    if type(d) is dtype:
+        return _NAMES[d]
+    if d is None:
+        return None
     if isinstance(d, str):
         return d.rpartition(".")[2] if d.startswith("paddle.") else d
-    if isinstance(d, dtype):
-        return str(d).rpartition(".")[2]
     return getattr(d, "name", None) or getattr(d, "__name__", None) or str(d)
 
 

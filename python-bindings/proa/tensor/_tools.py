@@ -6,6 +6,7 @@ import types
 from .. import _core
 from .._asks import answer
 from .._errors import of_kind
+from ..framework.dtype import dtype_name
 from ..framework.dims import alike, differ, is_empty, number, runs_number
 
 Tensor = _core.Tensor
@@ -15,16 +16,6 @@ FLOATING = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 INTEGER = ("uint8", "int8", "int16", "int32", "int64")
 END = 2 ** 31 - 1  # as the end of a slice: all that follows
-
-
-def dtype_name(dtype):
-    """'float32' for paddle.float32, 'float32', numpy.float32, …; None stays None."""
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    name = str(dtype)
-    if name.startswith("paddle."):
-        return name[7:]
-    return getattr(dtype, "__name__", name)
 
 
 def is_number(value):

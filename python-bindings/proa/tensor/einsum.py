@@ -1,4 +1,6 @@
 """paddle.einsum: Einstein summation as transposes and batched matrix products."""
+import functools
+
 from .. import _core
 from .._errors import need_attribute
 from ..framework.dims import alike, differ, reshaped, stretches
@@ -7,20 +9,22 @@ from .manipulation import broadcast_dims
 __all__ = ["einsum"]
 
 
-def _parse(equation, operands):
+@functools.lru_cache(maxsize=256)
+def _parse(equation, ranks):
+    """(the labels of each operand's axes, those of the result), which nobody may change: calls share them."""
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands):
-        raise AssertionError(f"einsum: {equation!r} names {len(terms)} operands, got {len(operands)}")
+    if len(terms) != len(ranks):
+        raise AssertionError(f"einsum: {equation!r} names {len(terms)} operands, got {len(ranks)}")
     dots, labels = 0, []
-    for term, t in zip(terms, operands):
+    for term, rank in zip(terms, ranks):
         if any(not c.isalpha() and c != "." for c in term) or term.replace("...", "").count("."):
             raise AssertionError(f"einsum: cannot read {term!r} in {equation!r}")
         named = term.replace("...", "")
-        spare = len(t.shape) - len(named)
+        spare = rank - len(named)
         if spare < 0 or (spare and "..." not in term):
-            raise AssertionError(f"einsum: {term!r} does not fit a Tensor of {len(t.shape)} axes")
+            raise AssertionError(f"einsum: {term!r} does not fit a Tensor of {rank} axes")
         dots = max(dots, spare)
         head, _, tail = term.partition("...") if "..." in term else (term, "", "")
         labels.append(list(head) + [-k for k in range(spare, 0, -1)] + list(tail))  # -1 is the last ellipsis axis
@@ -114,7 +118,7 @@ def einsum(equation, *operands):
         raise TypeError(f"einsum: equation must be a str, got {type(equation).__name__}")
     if not operands:
         raise AssertionError("einsum: needs at least one operand")
-    labels, out = _parse(equation, operands)
+    labels, out = _parse(equation, tuple([len(t.shape) for t in operands]))
     parts = [_diagonals(t, term) for t, term in zip(operands, labels)]
     t, term = parts[0]
     for i, (other, other_term) in enumerate(parts[1:], 1):
