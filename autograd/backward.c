@@ -7,6 +7,7 @@
 #include "autograd/saved_hooks.h"
 #include "core/args_visit.h"
 #include "core/device.h"
+#include "core/numerics.h"
 #include "core/op_device.h"
 #include "ops/selected_rows/selected_rows.h"
 
@@ -392,6 +393,33 @@ static proa_status fill_wanted(const proa_node *n, const void *args, char *grads
     return PROA_OK;
 }
 
+/* Shows what a rule has made to the inspector of results. */
+static proa_status inspect_made(const proa_op *op, const void *args, const char *grads)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        const proa_field *f = &op->fields[i];
+        if (f->grad_offset == 0xffff) continue;
+        const void *at = grads + f->grad_offset;
+        bool one = proa__field_one(f, args) != NULL;
+        const int64_t count = proa__field_all(f, args).count;
+        proa_tensor *const *made = one ? (proa_tensor *const *)at : ((const proa_tensors *)at)->at;
+        for (int64_t k = 0; made && k < count; k++) PROA_TRY(proa__inspect_gradient(op, args, made[k]));
+    }
+    return PROA_OK;
+}
+
+/* Calls an op's rule. An inspector of results sees the gradients, not the ops that the rule is made of. */
+static proa_status apply_rule(const proa_op *op, const void *args, char *grads)
+{
+    bool inspected = proa__inspecting();
+    bool held = inspected && proa__hold_inspection(true);
+    proa_status status = op->vjp(args, grads);
+    if (inspected) (void)proa__hold_inspection(held);
+    PROA_TRY(status);
+    PROA_TRY(proa_error());
+    return inspected ? inspect_made(op, args, grads) : PROA_OK;
+}
+
 static proa_status run_rule(proa_node *n, bool create_graph)
 {
     if (!n->op->vjp)
@@ -406,8 +434,7 @@ static proa_status run_rule(proa_node *n, bool create_graph)
     if (create_graph) PROA_TRY(reattach_outputs(n, args));
     PROA_TRY(fill_given(n, args, grads));
     PROA_TRY(fill_wanted(n, args, grads));
-    PROA_TRY(n->op->vjp(args, grads));
-    PROA_TRY(proa_error());
+    PROA_TRY(apply_rule(n->op, args, grads));
     const proa_edge *e = n->edges;
     for (int i = 0; i < n->op->n_in; i++) {
         const proa_field *f = &n->op->fields[i];

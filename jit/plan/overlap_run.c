@@ -6,6 +6,7 @@
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/group.h"
+#include "core/numerics.h"
 #include "impl/collective.h"
 
 /* A call that was started and must be complete before step `until`. */
@@ -23,10 +24,10 @@ typedef struct flight {
     bool watch, overlap; /* overlap: or what may run beside later steps is waited for at once */
 } flight;
 
-/* FLAGS_check_nan_inf looks at a step's results behind the step. */
+/* FLAGS_check_nan_inf and an inspector look at a step's results behind the step. */
 static bool is_on(const proa_executor *e)
 {
-    return e->block->program->overlaps && !proa__flag_int(PROA_FLAG_check_nan_inf);
+    return e->block->program->overlaps && !proa__flag_int(PROA_FLAG_check_nan_inf) && !proa__inspecting();
 }
 
 /* True if this run hands outputs over in the order in which they are complete. */

@@ -10,6 +10,13 @@ from .grad_scaler import AmpScaler, GradScaler, OptimizerState
 __all__ = ['auto_cast', 'GradScaler', 'decorate', 'is_float16_supported', 'is_bfloat16_supported']
 
 
+def __getattr__(name):
+    if name not in ("accuracy_compare", "debugging"):
+        raise AttributeError(f"module 'paddle.amp' has no attribute {name!r}")
+    import importlib
+    return importlib.import_module("." + name, __name__)
+
+
 def _device(who, device):
     """A device's name without its number; as in Paddle, ValueError for what names none that there is."""
     if device is None:

@@ -34,6 +34,12 @@ def _plain(value, dtype):
     return array
 
 
+def call_in_run(fn, inputs, specs):
+    """Calls fn on the values of variables in every run; variables for the tensors that it returns, by (dtype, shape)."""
+    number = _core.host_function(_called(fn, [dtype for dtype, _ in specs]), -1, b"")
+    return _core.host_call(inputs, number, specs)
+
+
 def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     """Calls func(*x) in every run; out (variables of Block.create_var) says dtypes and shapes of what it returns.
 
