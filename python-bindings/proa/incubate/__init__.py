@@ -1,5 +1,5 @@
 """paddle.incubate: optimizers, functional automatic differentiation, old names of paddle.geometric, masked softmax and
-identity_loss. The submodules optimizer, autograd and nn are imported at first use."""
+identity_loss. The submodules (optimizer, asp, autograd, autotune, nn) are imported at first use."""
 from .._asks import asks, need_kernel
 from .._errors import of_kind
 from .. import _core
@@ -8,7 +8,8 @@ __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "
            "graph_send_recv", "identity_loss", "segment_max", "segment_mean", "segment_min", "segment_sum",
            "softmax_mask_fuse", "softmax_mask_fuse_upper_triangle"]
 
-_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "autograd": "", "nn": "", "layers": ""}
+_LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "asp": "", "autograd": "",
+         "autotune": "", "nn": "", "layers": ""}
 _MODULES = {"layers": "..fluid.contrib.layers"}
 
 

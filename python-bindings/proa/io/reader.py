@@ -16,6 +16,14 @@ from .dataset import IterableDataset
 from .worker import Fetcher, run
 
 
+_tuning = {"on": False, "steps": 500}
+
+
+def set_autotune_config(use_autotune, tuning_steps=500):
+    """Whether loaders made from now on measure the number of workers, over how many batches."""
+    _tuning.update(on=use_autotune, steps=tuning_steps)
+
+
 class _Endless:
     """Index lists for a stream, whose workers only count them."""
 
@@ -289,6 +297,10 @@ class DataLoader:
                 dataset, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last)
         self.auto_collate_batch = self.batch_sampler is not None
         self._iterator = None
+        if _tuning["on"]:
+            from .autotune import best_workers
+            self.num_workers = best_workers(self, _tuning["steps"], use_shared_memory)
+            self.use_shared_memory = use_shared_memory and self.num_workers > 0
 
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
