@@ -52,6 +52,7 @@ static int kind_of(PyObject *self)
            : is_kind(self, "gpu")        ? KIND_GPU
            : is_kind(self, "gpu_pinned") ? KIND_PINNED
            : is_kind(self, "xpu")        ? KIND_XPU
+           : is_kind(self, "ipu")        ? KIND_IPU
                                          : KIND_CUSTOM;
 }
 
@@ -76,7 +77,7 @@ static PyObject *is_xpu_place(PyObject *self, PyObject *unused)
 static PyObject *is_ipu_place(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(kind_of(self) == KIND_IPU); /* no place is of one */
+    return PyBool_FromLong(kind_of(self) == KIND_IPU);
 }
 
 static PyObject *is_custom_place(PyObject *self, PyObject *unused)
@@ -175,6 +176,13 @@ static PyObject *custom_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     return (PyObject *)self;
 }
 
+static PyObject *ipu_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *self = cpu_new(type, args, keywords);
+    if (self) strcpy(((py_place *)self)->name, "ipu:0");
+    return self;
+}
+
 static PyObject *pinned_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *self = cpu_new(type, args, keywords);
@@ -204,6 +212,8 @@ PLACE(cpu_type, "CPUPlace", cpu_new, "The CPU.");
 PLACE(gpu_type, "CUDAPlace", gpu_new, "GPU number id.");
 PLACE(xpu_type, "XPUPlace", xpu_new,
       "Kunlun processor number id; using it needs a plug-in that brings such a device.");
+PLACE(ipu_type, "IPUPlace", ipu_new,
+      "Graphcore's processors; using it needs a plug-in that brings such a device.");
 PLACE(npu_type, "NPUPlace", npu_new,
       "Ascend processor number id; using it needs a plug-in that brings such a device.");
 PLACE(custom_type, "CustomPlace", custom_new, "Device number dev_id of a plug-in's kind.");
@@ -413,8 +423,8 @@ PyMethodDef py_device_functions[] = {
 
 bool py_add_places(PyObject *module)
 {
-    PyTypeObject *const types[] = {&place_type, &cpu_type,    &gpu_type,   &xpu_type,
-                                   &npu_type,   &custom_type, &pinned_type};
+    PyTypeObject *const types[] = {&place_type, &cpu_type, &gpu_type,    &xpu_type,
+                                   &npu_type,   &ipu_type, &custom_type, &pinned_type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (PyType_Ready(types[i]) != 0) return false;
         const char *name = strchr(types[i]->tp_name, '.') + 1;

@@ -1,13 +1,15 @@
 """paddle.device: sets the device of new tensors, and says which devices this build and machine have."""
 from .. import _core
-from .._core import XPUPlace
-from . import cuda
+from .._core import IPUPlace, XPUPlace
+from . import cuda, xpu
+from .streams import Event, Stream, current_stream, set_stream, stream_guard
 
 __all__ = ["set_device", "get_device", "get_cudnn_version", "get_all_device_type", "get_available_device",
            "get_all_custom_device_type", "get_available_custom_device",
            "is_compiled_with_cuda", "is_compiled_with_xpu", "is_compiled_with_rocm", "is_compiled_with_npu",
            "is_compiled_with_ipu", "is_compiled_with_cinn", "is_compiled_with_distribute",
-           "is_compiled_with_custom_device", "synchronize"]
+           "is_compiled_with_custom_device", "synchronize", "Event", "Stream", "current_stream", "set_stream", "stream_guard",
+           "IPUPlace", "XPUPlace"]
 
 
 def set_device(device):

@@ -1,10 +1,13 @@
 """paddle.device.cuda: number, properties, memory statistics and synchronization of GPUs. Without a GPU the number is 0,
 and naming one is a ValueError."""
+import contextlib
 from collections import namedtuple
 
 from .. import _core
+from ..utils.deprecated import deprecated
+from .streams import Event as _Event, Stream as _Stream, current_stream as _current_stream, stream_guard as _stream_guard
 
-__all__ = ["device_count", "empty_cache", "synchronize", "get_device_name", "get_device_capability",
+__all__ = ["Event", "Stream", "current_stream", "device_count", "empty_cache", "stream_guard", "synchronize", "get_device_name", "get_device_capability",
            "get_device_properties", "memory_allocated", "max_memory_allocated", "memory_reserved",
            "max_memory_reserved", "reset_max_memory_allocated"]
 
@@ -103,3 +106,50 @@ def max_memory_reserved(device=None):
 def reset_max_memory_allocated(device=None):
     """max_memory_allocated starts from what is held now."""
     _core.device_memory(_name("reset_max_memory_allocated", device), True)
+
+
+def _number(asked, device):
+    """A GPU's place; RuntimeError where there are no GPUs."""
+    if not isinstance(device, (int, _core.CUDAPlace, type(None))):
+        raise ValueError(f"paddle.device.cuda.{asked}: device type must be int or paddle.CUDAPlace, got {type(device).__name__}")
+    if not _gpus():
+        raise RuntimeError(f"(Unavailable) paddle.device.cuda.{asked}: there is no GPU here")
+    if isinstance(device, int):
+        return _core.CUDAPlace(device)
+    return device or _core.CUDAPlace(int(_name(asked, None).partition(":")[2]))
+
+
+class Stream(_Stream):
+    """A stream of a GPU, by its number or place; None: the current one."""
+
+    def __init__(self, device=None, priority=2, stream_base=None):
+        super().__init__(_number("Stream", device), priority, stream_base)
+
+    @property
+    def place(self):
+        """The GPU."""
+        return self.device
+
+
+class Event(_Event):
+    """An event of the current GPU."""
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False):
+        super().__init__(_number("Event", None), enable_timing, blocking, interprocess)
+
+
+@deprecated(since="2.5.0", update_to="paddle.device.current_stream", level=1)
+def current_stream(device=None):
+    """The current stream of a GPU, by its number or place; None: the current GPU."""
+    return _current_stream(_number("current_stream", device))
+
+
+@deprecated(since="2.5.0", update_to="paddle.device.stream_guard", level=1)
+@contextlib.contextmanager
+def stream_guard(stream):
+    """Context in which a stream of a GPU is the current one; None changes nothing."""
+    if stream is not None and not isinstance(stream, _Stream):
+        raise TypeError(f"paddle.device.cuda.stream_guard: stream type should be paddle.device.cuda.Stream, got {type(stream).__name__}")
+    _number("stream_guard", None)
+    with _stream_guard(stream):
+        yield
