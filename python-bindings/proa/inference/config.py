@@ -5,6 +5,7 @@ import os
 import warnings
 
 from .. import _core
+from .hardware import Hardware
 from .kinds import PrecisionType
 from .quantizer import MkldnnQuantizerConfig
 
@@ -112,7 +113,7 @@ def _said(name, value, doc):
     return say
 
 
-class Config:
+class Config(Hardware):
     """The model to load, and how it runs.
 
     Config(model_file, params_file); Config(folder) with __model__ and a file for each parameter; Config(prefix) for
@@ -126,8 +127,10 @@ class Config:
 
     def __init__(self, *args):
         if len(args) == 1 and isinstance(args[0], Config):
+            self._take_hardware(args[0])
             self._core = args[0]._core.copy()
             return
+        self._take_hardware()
         self._core = _core.InferenceConfig()
         if args:
             self.set_model(*args)
