@@ -18,7 +18,7 @@ from .version import commit as __git_commit__, full_version as __version__
 
 # name -> the module that has it: loaded at first use
 _LAZY = {name: f".{name}" for name in """
-amp audio autograd callbacks common_ops_import compat dataset device distributed distribution fft fluid framework geometric hapi hub incubate
+amp audio autograd callbacks common_ops_import compat cost_model dataset device distributed distribution fft fluid framework geometric hapi hub incubate
 inference io jit linalg metric nn onnx optimizer profiler quantization reader regularizer signal sparse static sysconfig
 tensor text utils version vision
 """.split()}

@@ -244,7 +244,10 @@ extern PyMethodDef py_plan_functions[];     /* schedules of pipelines, simulated
 extern PyMethodDef py_program_functions[];  /* capture, load, open */
 extern PyMethodDef py_execute_functions[];  /* compile, cond, while_loop */
 extern PyMethodDef py_profile_functions[];  /* profile_start, … */
-extern PyMethodDef py_inspect_functions[];  /* results of calls (inspect.c) */
+/* Getter of Tensor.grad_fn (graph.c). */
+PyObject *py_grad_fn(PyObject *self, void *closure);
+bool py_ready_graph(void);
+extern PyMethodDef py_inspect_functions[]; /* results of calls (inspect.c) */
 extern PyMethodDef py_append_functions[];
 extern PyMethodDef py_describe_functions[];  /* programs in Paddle's format, for static mode */
 extern PyMethodDef py_host_functions[];      /* ops that call Python */

@@ -160,7 +160,7 @@ PyMODINIT_FUNC PyInit__core(void)
         PyType_Ready(&py_executor_type) < 0 || PyType_Ready(&py_compiled_type) < 0 ||
         PyType_Ready(&py_writer_type) < 0 || PyType_Ready(&py_config_type) < 0 ||
         PyType_Ready(&py_predictor_type) < 0 || PyType_Ready(&py_handle_type) < 0 ||
-        PyType_Ready(&py_cipher_type) < 0)
+        PyType_Ready(&py_cipher_type) < 0 || !py_ready_graph())
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;

@@ -352,6 +352,7 @@ static PyGetSetDef tensor_getset[] = {
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
     {"stop_gradient", get_stop_gradient, set_stop_gradient, "False: a gradient is wanted.", NULL},
     {"is_leaf", get_is_leaf, NULL, "True if no recorded op made it.", NULL},
+    {"grad_fn", py_grad_fn, NULL, "The node of the recorded graph that its gradient goes to, or None.", NULL},
     {"name", get_name, set_name, "Name of a parameter or variable.", NULL},
     {"persistable", get_persistable, set_persistable, "True: saved with the model.", NULL},
     {"is_symbolic", get_is_symbolic, NULL, "True for a variable of a program: it has no elements.", NULL},

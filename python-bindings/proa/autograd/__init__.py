@@ -14,8 +14,11 @@ def __getattr__(name):
     if name in _LAZY:
         from . import functional
         return getattr(functional, name)
+    if name == "ir_backward":
+        import importlib
+        return importlib.import_module(".ir_backward", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "ir_backward"})

@@ -286,6 +286,12 @@ class Executor:
     def flush(self):
         """Nothing is kept back."""
 
+    def split_program_by_device(self, program):
+        """The one region of a program's forward that device_guard puts on another device than the CPU: [first operator, last
+        operator, names that it sends on, names that it receives, its program]; None if there is none."""
+        from .regions import split
+        return split(program)
+
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed", fetch_var_name="fetch", scope=None,
             return_numpy=True, use_program_cache=False, use_prune=False, return_merged=True):
         """Runs program (default: the main program) on feed, {name: value}; returns the values of fetch_list.

@@ -295,6 +295,7 @@ class Program:
         self._loss = None  # of append_backward
         self._kept = set()  # variables whose values stay in the scope
         self._late = None  # steps, where one of them needs a value that only a run has
+        self._variable_attrs = {}  # variable → what _set_attr has said about it
         self._rewritten = {}  # fed variable → what an operator has made of it
         self._pipeline = self._pipeline_opt = None  # the rank's stage, where fleet divided the program
         self._after_run = None  # called with the scope after a run
@@ -411,6 +412,7 @@ class Program:
         copy._late, copy._any_shape = self._late and self._late.copy_for(copy), set(self._any_shape)
         copy._backwards = list(self._backwards)
         copy._rewritten, copy._kept = dict(self._rewritten), set(self._kept)
+        copy._variable_attrs = {name: dict(attrs) for name, attrs in self._variable_attrs.items()}
         return copy
 
     def _take_parameters(self, other):

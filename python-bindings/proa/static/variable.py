@@ -237,6 +237,72 @@ def _op(self):
     return None
 
 
+class _OfPrograms:
+    """A member of variables that eager tensors do not have."""
+
+    def __init__(self, function, is_property=False):
+        self._function, self._is_property = function, is_property
+
+    def __get__(self, var, kind=None):
+        if var is None:
+            return property(self._function) if self._is_property else self._function
+        if not var.is_symbolic:
+            raise AttributeError(f"'Tensor' object has no attribute {self._function.__name__.strip('_')!r}")
+        return self._function(var) if self._is_property else self._function.__get__(var, kind)
+
+
+def _array(var, who):
+    """The variable, which must be a tensor array."""
+    from ..tensor.array import TensorArray
+    if not isinstance(var, TensorArray):
+        raise TypeError(f"{who}: only a Variable with VarType.LOD_TENSOR_ARRAY has it, got a {type(var).__name__}")
+    return var
+
+
+def append(self, var):
+    """Adds a variable to a tensor array."""
+    array = _array(self, "append")
+    if not isinstance(var, _core.Tensor):
+        raise TypeError(f"append: var must be a Variable, got {type(var).__name__}")
+    array.append(var)
+
+
+def pop(self, *args):
+    """Takes an item out of a tensor array: the last, or that at the place given."""
+    return _array(self, "pop").pop(*args)
+
+
+def _attributes(var):
+    """What _set_attr has said about the variable."""
+    return program_of(var)._variable_attrs.setdefault(var.name, {})
+
+
+def attr(self, name):
+    """What _set_attr has set; RuntimeError if it has not."""
+    found = _attributes(self)
+    if name not in found:
+        raise RuntimeError(f"(NotFound) Variable.attr: {self.name} has no attribute {name!r}; it has {', '.join(found) or 'none'}")
+    return found[name]
+
+
+def _set_attr(self, name, val):
+    _attributes(self)[name] = val
+
+
+def _attr_names(self):
+    """The attributes that _set_attr has set."""
+    return list(_attributes(self))
+
+
+def _is_parameter(self):
+    """Whether the variable is a Parameter."""
+    return isinstance(self, Parameter)
+
+
+for _function in (append, pop, attr, _set_attr):
+    setattr(_core.Tensor, _function.__name__, _OfPrograms(_function))
+for _name, _function in {"attr_names": _attr_names, "is_parameter": _is_parameter}.items():
+    setattr(_core.Tensor, _name, _OfPrograms(_function, True))
 for _name, _value in {"block": property(block_of), "op": property(_op), "get_value": get_value, "to_string": _text,
                       "lod_level": property(_lod_level), "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

@@ -68,12 +68,16 @@ class TensorArray:
             self.append(one)
 
     def pop(self, i=-1):
-        """Takes the last item."""
-        if not isinstance(i, int) or i != -1:
-            raise TypeError("a tensor array gives up its last item alone: pop()")
-        last = self[-1]
-        self._set(self[:-1]._value)
-        return last
+        """Takes an item out: the last, or that at place i, an int."""
+        if not isinstance(i, int):
+            raise AssertionError(f"pop: i must be an int, got {type(i).__name__}")
+        taken = self[i]
+        if i == -1:
+            self._set(self[:-1]._value)
+        else:
+            rows = tensor_array_to_tensor(self, 0, use_stack=True)[0]
+            self._set(_of_rows(_core.concat([rows[:i], rows[i + 1:]], 0))._value)
+        return taken
 
     def __len__(self):
         raise TypeError("the length of a tensor array is known when the program runs: call paddle.tensor.array_length")

@@ -1,4 +1,5 @@
 """ESC-50: 2,000 recordings of five seconds of 50 kinds of environmental sounds."""
+import collections
 import csv
 import os
 
@@ -20,6 +21,7 @@ class ESC50(AudioClassificationDataset):
         "Vacuum cleaner", "Clock alarm", "Clock tick", "Glass breaking",
         "Helicopter", "Chainsaw", "Siren", "Car horn", "Engine", "Train", "Church bells", "Airplane", "Fireworks", "Hand saw"]
     meta = os.path.join("ESC-50-master", "meta", "esc50.csv")
+    meta_info = collections.namedtuple("META_INFO", "filename fold target category esc10 src_file take")
     audio_path = os.path.join("ESC-50-master", "audio")
 
     def __init__(self, mode="train", split=1, feat_type="raw", archive=None, **kwargs):
@@ -31,5 +33,6 @@ class ESC50(AudioClassificationDataset):
     def _get_data(self, mode, split):
         folder, meta = unpacked(self.archive, self.audio_path, self.meta)
         with open(meta, newline="") as file:
-            rows = [row for row in csv.DictReader(file) if (mode == "train") != (int(row["fold"]) == split)]
-        return [os.path.join(folder, row["filename"]) for row in rows], [int(row["target"]) for row in rows]
+            rows = [self.meta_info(*row) for row in list(csv.reader(file))[1:]]
+        rows = [row for row in rows if (mode == "train") != (int(row.fold) == split)]
+        return [os.path.join(folder, row.filename) for row in rows], [int(row.target) for row in rows]

@@ -1,4 +1,5 @@
 """TESS, the Toronto emotional speech set: 2,800 recordings of words in seven emotions."""
+import collections
 import os
 
 from .dataset import AudioClassificationDataset, unpacked
@@ -11,6 +12,7 @@ class TESS(AudioClassificationDataset):
     archive = {"url": "https://bj.bcebos.com/paddleaudio/datasets/TESS_Toronto_emotional_speech_set.zip",
                "md5": "1465311b24d1de704c4c63e4ccc470c7"}
     label_list = ["angry", "disgust", "fear", "happy", "neutral", "ps", "sad"]  # ps: pleasant surprise
+    meta_info = collections.namedtuple("META_INFO", "speaker word emotion")
     audio_path = "TESS_Toronto_emotional_speech_set"
 
     def __init__(self, mode="train", n_folds=5, split=1, feat_type="raw", archive=None, **kwargs):
@@ -25,4 +27,8 @@ class TESS(AudioClassificationDataset):
         folder, = unpacked(self.archive, self.audio_path)
         found = sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".wav"))
         files = [file for i, file in enumerate(found) if (mode == "train") != (i % n_folds + 1 == split)]
-        return files, [self.label_list.index(file[:-len(".wav")].rpartition("_")[2]) for file in files]
+        return files, [self.label_list.index(self._meta(file).emotion) for file in files]
+
+    def _meta(self, file):
+        """A recording's entries, which its name holds."""
+        return self.meta_info(*os.path.basename(file)[:-len(".wav")].split("_"))

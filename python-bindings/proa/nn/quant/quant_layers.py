@@ -9,7 +9,8 @@ from .qat.conv import convolution_of, convolve
 
 __all__ = ["FakeQuantAbsMax", "FakeQuantMovingAverageAbsMax", "FakeQuantChannelWiseAbsMax", "QuantizedConv2D",
            "QuantizedConv2DTranspose", "QuantizedLinear", "MovingAverageAbsMaxScale", "MAOutputScaleLayer",
-           "FakeQuantMAOutputScaleLayer", "QuantStub", "QuantizedMatmul"]
+           "FakeQuantMAOutputScaleLayer", "QuantStub", "QuantizedRowParallelLinear", "QuantizedColumnParallelLinear",
+           "QuantizedMatmul"]
 
 
 class _Scaled(Layer):
@@ -183,6 +184,54 @@ class QuantizedLinear(_Quantized):
     def forward(self, input):
         x, weight = self._operands(input)
         return F.linear(x, weight, self.bias)
+
+
+class _QuantizedParallel(_Quantized):
+    """A tensor-parallel linear layer of quantized operands: each rank quantizes its part of the weight."""
+
+    _quant_axis = 1
+    _kept = ()  # attributes of the layer that a subclass takes over
+
+    def __init__(self, layer, weight_bits=8, activation_bits=8, moving_rate=0.9, weight_quantize_type="abs_max",
+                 activation_quantize_type="abs_max", weight_pre_layer=None, act_pre_layer=None, weight_quant_layer=None,
+                 act_quant_layer=None):
+        kind = type(self).__name__.removeprefix("Quantized")
+        for what, given in (("weight_quant_layer", weight_quant_layer), ("act_quant_layer", act_quant_layer)):
+            if given is not None:
+                raise AssertionError(f"Quantized{kind}: {what} must be None where a {kind} is quantized")
+        super().__init__(layer, weight_bits, activation_bits, moving_rate, weight_quantize_type, activation_quantize_type,
+                         weight_pre_layer, act_pre_layer)
+        self.is_mp, self.model_parallel_group, self._place = layer.is_mp, layer._group, layer._place
+        self.name = layer.full_name()
+        for name in self._kept:
+            setattr(self, name, getattr(layer, name))
+
+
+class QuantizedColumnParallelLinear(_QuantizedParallel):
+    """ColumnParallelLinear of quantized operands."""
+
+    _kept = ("gather_output",)
+
+    def forward(self, input):
+        if self.is_mp:
+            input = _core.mp_identity(input, group=self.model_parallel_group.id)
+        x, weight = self._operands(input)
+        out = F.linear(x, weight, self.bias)
+        return _core.mp_concat(out, **self._place) if self.gather_output and self.is_mp else out
+
+
+class QuantizedRowParallelLinear(_QuantizedParallel):
+    """RowParallelLinear of quantized operands."""
+
+    _kept = ("input_is_parallel",)
+
+    def forward(self, input):
+        if self.is_mp and not self.input_is_parallel:
+            input = _core.mp_split(input, **self._place)
+        out = F.linear(*self._operands(input))
+        if self.is_mp:
+            out = _core.mp_all_reduce(out, group=self.model_parallel_group.id)
+        return out if self.bias is None else out + self.bias
 
 
 class QuantizedMatmul(Layer):

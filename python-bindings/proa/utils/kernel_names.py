@@ -41,3 +41,13 @@ def _get_phi_kernel_name(op_type):
             base = op_type.removesuffix(old)
             return "deprecated" if base in _DEPRECATED else _NAMES.get(base, base) + new
     return "deprecated" if op_type in _DEPRECATED else _NAMES.get(op_type, op_type)
+
+
+def gradient_node(op_type):
+    """Paddle's name of the node that an operator leaves for its gradient.
+
+    >>> gradient_node("elementwise_add")
+    'AddGradNode'
+    """
+    words = _get_phi_kernel_name(op_type).split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "GradNode"
