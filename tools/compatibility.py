@@ -244,7 +244,19 @@ def parity():
     for area, column, n in api_coverage.read_floor(api_coverage.FLOOR):
         counts[area][column] = int(n)
     return ["## Names", "", api_coverage.summary(api_coverage.read_names(), counts) +
-            " [migration.md](migration.md) has the table by area."]
+            " [migration.md](migration.md) has the table by area.", "", later_names()]
+
+
+def later_names():
+    """The sentence on the names of 2.6.2 (tests/parity/test_public_names.py)."""
+    lines = (ROOT / "tests/parity/public_names_missing.txt").read_text().splitlines()
+    missing = [line.partition(" | ")[2] for line in lines if not line.startswith("#")]
+    total = int(re.search(r"there are (\d+)", "".join(lines))[1])
+    hardware = sum(reason.startswith("hardware: ") for reason in missing)
+    there = total - len(missing)
+    return (f"Of the {total} public names of Paddle 2.6.2 {there} are there ({api_coverage.share(there, total)}); {hardware} of the "
+            f"{len(missing)} others are of hardware that Paddle's build for CPUs does not reach either "
+            "(`tests/parity/public_names_missing.txt` says why for each).")
 
 
 SECTIONS = [("unittests/results.tsv", all_unit_tests), ("dygraph_to_static/results.tsv", dygraph_to_static),
