@@ -315,7 +315,9 @@ class Stub:
         if name == "Tensor" and self.name.endswith("_core"):
             lines.append("    def __init__(self, data: _Any = ..., *args: _Any, **kwargs: _Any) -> None: ...")
         if issubclass(cls, enum.Enum):
-            return lines + [f"    {m.name} = {repr(m.value) if isinstance(m.value, (int, str)) else '...'}" for m in cls]
+            lines += [f"    {m.name} = {repr(m.value) if isinstance(m.value, (int, str)) else '...'}" for m in cls]
+            of_class = [(n, v) for n, v in vars(cls).items() if isinstance(v, (staticmethod, classmethod)) and not n.startswith("_")]
+            return lines + [line for n, v in of_class for line in self.member(n, v, cls)]
         for member, value in vars(cls).items():
             special = member.startswith("__") and member.endswith("__")
             shown = callable(value) or member in ("__slots__", "__match_args__", "__members__")

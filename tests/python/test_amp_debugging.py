@@ -12,6 +12,13 @@ from proa.amp import debugging
 from proa.amp.debugging import DebugMode, TensorCheckerConfig
 
 
+@pytest.fixture(autouse=True)
+def level():
+    """Later tests find the flags as they were."""
+    yield
+    paddle.set_flags({"FLAGS_check_nan_inf": 0, "FLAGS_check_nan_inf_level": 0})
+
+
 def config(**settings):
     with contextlib.redirect_stdout(io.StringIO()):
         return TensorCheckerConfig(True, **settings)
@@ -57,6 +64,18 @@ def test_lists_of_ops(capsys, checked, skipped, seen):
     assert ops(capsys.readouterr().out) == seen
 
 
+def test_the_flags_level_alone(capsys):
+    paddle.set_flags({"FLAGS_check_nan_inf": 1, "FLAGS_check_nan_inf_level": 1})
+    paddle.zeros([2]).log()
+    assert ops(capsys.readouterr().out) == ["log"]
+    paddle.set_flags({"FLAGS_check_nan_inf_level": 0})
+    with pytest.raises(RuntimeError, match="log"):
+        paddle.zeros([2]).log()
+    paddle.set_flags({"FLAGS_check_nan_inf": 0})
+    paddle.zeros([2]).log()
+    assert capsys.readouterr().out == ""
+
+
 def test_steps_in_the_middle():
     TensorCheckerConfig.current_step_id = 0
     settings = config(debug_step=[1, 3])
@@ -66,7 +85,9 @@ def test_steps_in_the_middle():
 
 
 def test_programs_and_compiled_functions_are_checked(capsys):
-    net = paddle.jit.to_static(lambda x: (x * 2).log())
+    @paddle.jit.to_static
+    def net(x):
+        return (x * 2).log()
     net(paddle.ones([2]))
     with checking(debug_mode=DebugMode.CHECK_NAN_INF):
         net(paddle.zeros([2]))

@@ -159,13 +159,20 @@ def _checking(watch):
     try:
         yield
     finally:
-        _install(watch=before)
         set_flags(flag)
+        _install(watch=before)
 
 
 def _watch(watch):
     set_flags({"FLAGS_check_nan_inf": watch is not None})
     _install(watch=watch)
+
+
+def follow_flags():
+    """Checks as FLAGS_check_nan_inf and its level say, which were set by hand."""
+    flags = get_flags(["FLAGS_check_nan_inf", "FLAGS_check_nan_inf_level"])
+    on, level = flags.values()
+    _install(watch=_Watch(level, None, None, None) if on and level else None)
 
 
 def _op_names(what, names):

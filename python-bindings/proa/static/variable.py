@@ -237,18 +237,23 @@ def _op(self):
     return None
 
 
-class _OfPrograms:
-    """A member of variables that eager tensors do not have."""
+def _of_programs(var, name):
+    """Eager tensors do not have what only variables have."""
+    if not var.is_symbolic:
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
-    def __init__(self, function, is_property=False):
-        self._function, self._is_property = function, is_property
+
+class _OfPrograms:
+    """A method of variables that eager tensors do not have."""
+
+    def __init__(self, function):
+        self._function = function
 
     def __get__(self, var, kind=None):
         if var is None:
-            return property(self._function) if self._is_property else self._function
-        if not var.is_symbolic:
-            raise AttributeError(f"'Tensor' object has no attribute {self._function.__name__.strip('_')!r}")
-        return self._function(var) if self._is_property else self._function.__get__(var, kind)
+            return self._function
+        _of_programs(var, self._function.__name__)
+        return self._function.__get__(var, kind)
 
 
 def _array(var, who):
@@ -291,18 +296,20 @@ def _set_attr(self, name, val):
 
 def _attr_names(self):
     """The attributes that _set_attr has set."""
+    _of_programs(self, "attr_names")
     return list(_attributes(self))
 
 
 def _is_parameter(self):
     """Whether the variable is a Parameter."""
+    _of_programs(self, "is_parameter")
     return isinstance(self, Parameter)
 
 
 for _function in (append, pop, attr, _set_attr):
     setattr(_core.Tensor, _function.__name__, _OfPrograms(_function))
 for _name, _function in {"attr_names": _attr_names, "is_parameter": _is_parameter}.items():
-    setattr(_core.Tensor, _name, _OfPrograms(_function, True))
+    setattr(_core.Tensor, _name, property(_function))
 for _name, _value in {"block": property(block_of), "op": property(_op), "get_value": get_value, "to_string": _text,
                       "lod_level": property(_lod_level), "grad_name": property(lambda self: self.name + "@GRAD")}.items():
     setattr(_core.Tensor, _name, _value)

@@ -1,4 +1,6 @@
 """FLAGS_ settings: paddle.set_flags and paddle.get_flags."""
+import sys
+
 from .. import _core
 from .paddle_flags import KEPT
 
@@ -46,6 +48,15 @@ def set_flags(flags):
             if _kept(name) is None:
                 raise ValueError(f"set_flags: {e.args[0] if e.args else e}") from None
             KEPT[name.removeprefix("FLAGS_")] = str(value)
+    if any(name.removeprefix("FLAGS_") in ("check_nan_inf", "check_nan_inf_level") for name in flags):
+        _follow_checks()
+
+
+def _follow_checks():
+    """The level says whether FLAGS_check_nan_inf=1 ends a run (0), or what it prints (amp.debugging.DebugMode)."""
+    if KEPT["check_nan_inf_level"] != "0" or "proa.amp.debugging" in sys.modules:
+        from ..amp import debugging
+        debugging.follow_flags()
 
 
 def get_flags(flags):
