@@ -42,6 +42,13 @@ proa_tensor *proa__copy_to(proa_tensor *t, int device);
 PROA_API proa_tensor *proa_send_to(proa_tensor *t, int device);
 /* Makes the thread's stream wait for the copy that proa_send_to gave; does nothing for other tensors. */
 PROA_API proa_status proa_arrive(const proa_tensor *t);
+/* An event of a device (its name): a point behind the work that is queued now. NULL: an error.
+ * proa_mark_done: 1 if that work is done, 0 if it is not, which `wait` waits for; -1 and an error. A device
+ * without events waits for all of its work there. */
+typedef struct proa_mark proa_mark;
+PROA_API proa_mark *proa_mark_new(const char *device);
+PROA_API int proa_mark_done(proa_mark *m, bool wait);
+PROA_API void proa_mark_free(proa_mark *m);
 /* Copies `bytes` bytes of host memory to the start of t, which is contiguous. */
 proa_status proa__put(proa_tensor *t, const void *from, size_t bytes);
 

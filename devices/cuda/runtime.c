@@ -338,6 +338,40 @@ static proa_status gpu_synchronize(void *context)
     return check_waited(c, code, "synchronize");
 }
 
+/* An event behind the queued work. */
+static void *gpu_mark(void *context)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    void *event = NULL;
+    int code = c->driver->use(c->index);
+    if (cuda_unrecordable(c)) return NULL;
+    if (code == 0) code = c->driver->event_create(&event);
+    if (code == 0) code = c->driver->event_record(event, c->stream);
+    if (cuda_check(c, code, "an event", false) == PROA_OK) return event;
+    if (event) c->driver->event_free(event);
+    return NULL;
+}
+
+static int gpu_mark_done(void *context, void *mark, bool wait)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    int code = c->driver->use(c->index);
+    if (wait && cuda_unrecordable(c)) return -1;
+    if (code == 0) code = wait ? wait_for(c, mark) : c->driver->event_query(mark);
+    if (code == CUDA_NOT_READY) return 0;
+    return check_waited(c, code, "an event") == PROA_OK ? 1 : -1;
+}
+
+static void gpu_mark_free(void *context, void *mark)
+{
+    cuda_context *c = context;
+    HOLD(c);
+    c->driver->use(c->index);
+    c->driver->event_free(mark);
+}
+
 static int new_fault(cuda_context *c)
 {
     void *p = NULL;
@@ -424,6 +458,9 @@ const char *cuda_table_make(proa_device_table *table, int index, const cuda_driv
                                  .copy = gpu_copy,
                                  .send = gpu_send,
                                  .arrive = gpu_arrive,
+                                 .mark = gpu_mark,
+                                 .mark_done = gpu_mark_done,
+                                 .mark_free = gpu_mark_free,
                                  .copy_strided = gpu_copy_strided,
                                  .fill = gpu_fill,
                                  .synchronize = gpu_synchronize,

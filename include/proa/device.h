@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Version of the structs below, incremented when one of them changes. */
-#define PROA_DEVICE_ABI 4
+#define PROA_DEVICE_ABI 5
 
 /* Copies elements of `item` bytes (1, 2, 4, 8 or 16) from src to dst, both on the device. Dims are outermost
  * first; strides are in bytes and of any sign, 0 in `from` to repeat an element. No overlap; ndim is at least
@@ -80,6 +80,12 @@ typedef struct proa_device_table {
      * makes work that is queued later wait for the copy; it may be freed without. */
     void *(*send)(void *context, const void *from, size_t bytes);
     proa_status (*arrive)(void *context, const void *at);
+    /* Events; all three functions or none, and then the host waits for all queued work instead. `mark`
+     * returns a new event behind the work that is queued, or NULL and an error. mark_done: 1 if that work is
+     * done, 0 if it is not, which `wait` waits for; -1 and an error. */
+    void *(*mark)(void *context);
+    int (*mark_done)(void *context, void *mark, bool wait);
+    void (*mark_free)(void *context, void *mark);
 } proa_device_table;
 
 /* Data and metadata of a tensor for a kernel of a plug-in. */

@@ -288,6 +288,36 @@ static PyObject *load_devices(PyObject *module, PyObject *arg)
     return n < 0 ? py_raise() : PyLong_FromLong(n);
 }
 
+static const char MARK[] = "proa.mark";
+
+static void mark_free(PyObject *capsule) { proa_mark_free(PyCapsule_GetPointer(capsule, MARK)); }
+
+static PyObject *device_mark(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const char *name;
+    if (!py_to_device_name("device_mark", arg, &name)) return NULL;
+    proa_mark *m = proa_mark_new(name);
+    if (!m) return py_raise();
+    PyObject *capsule = PyCapsule_New(m, MARK, mark_free);
+    if (!capsule) proa_mark_free(m);
+    return capsule;
+}
+
+static PyObject *mark_done(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule;
+    int wait, done;
+    if (!PyArg_ParseTuple(args, "Op:mark_done", &capsule, &wait)) return NULL;
+    proa_mark *m = PyCapsule_GetPointer(capsule, MARK);
+    if (!m) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    done = proa_mark_done(m, wait);
+    Py_END_ALLOW_THREADS;
+    return done < 0 ? py_raise() : PyBool_FromLong(done);
+}
+
 /* to_device(tensor, device) → a copy on the device through which gradients flow; the tensor itself if it is
  * there. */
 static PyObject *to_device(PyObject *module, PyObject *args)
@@ -410,6 +440,8 @@ PyMethodDef py_device_functions[] = {
     {"device_names", device_names, METH_NOARGS, "The devices there are, the CPU first."},
     {"load_devices", load_devices, METH_O, "Loads a device plug-in; how many devices it brought."},
     {"send", send, METH_VARARGS, "A copy on its way to a device; arrive(copy) before it is used."},
+    {"device_mark", device_mark, METH_O, "An event behind the work that a device has now."},
+    {"mark_done", mark_done, METH_VARARGS, "mark_done(event, wait): whether that work is done."},
     {"arrive", arrive, METH_O, "What is queued from now on finds there what send brings."},
     {"to_device", to_device, METH_VARARGS, "The tensor on a device: itself, or a copy."},
     {"synchronize", synchronize, METH_NOARGS, "Waits for the work of this thread's device."},

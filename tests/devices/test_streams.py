@@ -1,9 +1,13 @@
 """paddle.device's streams and events on the example device and on gpu:0, where its plug-in is built; and without devices."""
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
+from conftest import ROOT  # finds the others
 import proa as paddle
 import test_devices
 from proa import _core, device
@@ -31,9 +35,10 @@ def test_work_of_two_streams_is_ordered(place):
         second.wait_event(event)
         z = y + paddle.full([64, 64], 5.0)
         first.wait_stream(second)
-    assert event.query() and second.query()
     event.synchronize()
+    assert event.query()
     first.synchronize()
+    assert second.query()
     np.testing.assert_array_equal(z.numpy(), np.full([64, 64], 9, "float32"))
     assert event.elapsed_time(second.record_event()) == 0
 
@@ -62,7 +67,35 @@ def test_guard_changes_the_device(place):
         event = device.Event()
         event.record()
     assert paddle.ones([1]).place.is_cpu_place()
+    event.synchronize()
     assert event.query() and device.Event(place).query() and "device=" in repr(event)
+
+
+def late():
+    """Events of work that is done at the next wait."""
+    paddle.set_device("gpu:0")
+    x = paddle.ones([8]) + paddle.ones([8])
+    event = device.Event()
+    event.record()
+    assert not event.query() and not device.current_stream().query()
+    event.synchronize()
+    assert event.query() and x.tolist() == [2.0] * 8
+
+
+@pytest.mark.usefixtures("gpu")
+def test_work_that_is_not_done():
+    """The emulated GPU does its work as late as it may."""
+    if os.environ.get("PROA_GPU"):
+        pytest.skip("a GPU may be done")
+    script = f"""import sys
+sys.path[:0] = [{str(ROOT / "tests")!r}, {str(ROOT / "tests/devices")!r}]
+import test_streams as t
+t._core.load_devices(str(t.test_devices.plugin_of("gpu:0")))
+t.late()
+"""
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PROA_EMULATE_LATE": "compute"}, capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_streams_of_gpus(place):
@@ -89,3 +122,5 @@ def test_no_such_device(name):
             make(name)
     with pytest.raises(RuntimeError, match="no device xpu:0"):
         device.xpu.synchronize()
+    with pytest.raises(RuntimeError, match="mark: there is no device"):
+        _core.device_mark("gpu:77")

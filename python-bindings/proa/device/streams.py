@@ -38,6 +38,10 @@ class _Queue:
     def __init__(self, place):
         self.place = place
 
+    def mark(self):
+        """An event behind what the device was given until now."""
+        return _core.device_mark(self.place)
+
     def synchronize(self):
         """Waits until the device has done all that it was given."""
         name, before = self.place._device_name(), _core.get_device()
@@ -64,16 +68,22 @@ class Event:
     def __init__(self, device=None, enable_timing=False, blocking=False, interprocess=False):
         self.device = place_of("Event", device)
         self.event_base = queue_of("Event", self.device)
-        self._queue = None  # the one that it was recorded in, unless its work is known to be done
+        self._mark = None   # of the core's, unless its work is known to be done
+        self._place = None  # the device that it was recorded on
 
     def record(self, stream=None):
         """The event is what the stream (None: the current one) was given until now."""
-        self._queue = (current_stream(self.device) if stream is None else stream).stream_base
+        queue = (current_stream(self.device) if stream is None else stream).stream_base
+        self._mark, self._place = queue.mark(), queue.place
+
+    def _done(self, wait):
+        if self._mark is not None and _core.mark_done(self._mark, wait):
+            self._mark = None
+        return self._mark is None
 
     def query(self):
-        """True when that work is done; the answer waits for it."""
-        self.synchronize()
-        return True
+        """Whether that work is done. The answer of a device without events waits for it."""
+        return self._done(False)
 
     def elapsed_time(self, end_event):
         """0, as in Paddle 2.6.2: events are not timed. paddle.profiler times operators."""
@@ -81,9 +91,7 @@ class Event:
 
     def synchronize(self):
         """Waits for that work; an event that was never recorded is done."""
-        if self._queue is not None:
-            self._queue.synchronize()
-            self._queue = None
+        self._done(True)
 
     def __repr__(self):
         return f"<paddle.device.Event device={self.device}>"
@@ -102,14 +110,14 @@ class Stream:
     def wait_event(self, event):
         """Later work waits for an event; it does in any case, in the device's one order. An event of another device is
         waited for here."""
-        self._wait(event._queue, event.synchronize)
+        self._wait(event._place, event.synchronize)
 
     def wait_stream(self, stream):
         """Later work waits for the work that another stream has now; a stream of another device is waited for here."""
-        self._wait(stream.stream_base, stream.synchronize)
+        self._wait(stream.device, stream.synchronize)
 
-    def _wait(self, queue, wait):
-        if queue is not None and queue.place != self.device:
+    def _wait(self, place, wait):
+        if place is not None and place != self.device:
             wait()
 
     def record_event(self, event=None):
@@ -119,9 +127,8 @@ class Stream:
         return event
 
     def query(self):
-        """True when the stream's work is done; the answer waits for it."""
-        self.synchronize()
-        return True
+        """Whether the stream's work is done. The answer of a device without events waits for it."""
+        return self.record_event().query()
 
     def synchronize(self):
         """Waits for the stream's work."""
