@@ -551,9 +551,13 @@ proa_status proa__dispatch_blocked(proa_call *call)
 static __attribute__((noinline)) proa_status dispatch_unusual(proa_call *call)
 {
     const proa_op *op = call->op;
-    if (call->any & (PROA_T_SYMBOLIC | PROA_T_META))
+    if (call->any & PROA_T_SYMBOLIC)
         return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
                              "a program's variable has no data outside its program; open its capture first");
+    if (call->any & PROA_T_META)
+        return proa__op_fail(PROA_ERR_BAD_STATE, op, NULL,
+                             "does not take a tensor that is divided among processes here; reshard it to "
+                             "Replicate and pass its _local_value()");
     if (!(call->any & PROA_T_NOT_DENSE)) {
         bool placed = proa__is_placed(call, proa__stream()->device);
         return placed ? proa__run_placed(call) : proa__dispatch_blocked(call);

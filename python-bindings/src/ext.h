@@ -173,6 +173,14 @@ typedef enum py_floats { PY_FLOATS_MIX, PY_FLOATS_MIX_EAGERLY, PY_FLOATS_SAME } 
 /* New reference: the docstring. */
 PyObject *py_op_doc(const proa_op *op, const py_entry *entry);
 
+/* ---- tensors divided among processes (dist_tensor.c) ------------------------------------ */
+
+/* True if one of a call's n arguments, or of those by keyword behind them, is a divided tensor or has one. */
+bool py_takes_dist(PyObject *const *values, Py_ssize_t n, PyObject *keywords);
+/* Hands the call to Python's dispatch. */
+PyObject *py_call_dist(PyObject *function, PyObject *const *values, Py_ssize_t n, PyObject *keywords);
+extern PyMethodDef py_dist_tensor_functions[];
+
 /* ---- refusals (asks.c) ----------------------------------------------------------------- */
 
 typedef struct py_error {

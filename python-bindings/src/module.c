@@ -165,12 +165,12 @@ PyMODINIT_FUNC PyInit__core(void)
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;
     PyMethodDef *const lists[] = {
-        py_op_functions,        py_asks_functions,    py_array_functions,     py_autograd_functions,
-        py_program_functions,   py_execute_functions, py_describe_functions,  py_append_functions,
-        py_extension_functions, py_crash_functions,   py_rows_functions,      py_host_functions,
-        py_device_functions,    py_profile_functions, py_inference_functions, py_dist_functions,
-        py_ps_functions,        py_plan_functions,    py_unpickle_functions,  py_cipher_functions,
-        py_share_functions,     py_inspect_functions};
+        py_op_functions,        py_asks_functions,    py_array_functions,       py_autograd_functions,
+        py_program_functions,   py_execute_functions, py_describe_functions,    py_append_functions,
+        py_extension_functions, py_crash_functions,   py_rows_functions,        py_host_functions,
+        py_device_functions,    py_profile_functions, py_inference_functions,   py_dist_functions,
+        py_ps_functions,        py_plan_functions,    py_dist_tensor_functions, py_unpickle_functions,
+        py_cipher_functions,    py_share_functions,   py_inspect_functions};
     bool ok = py_add_dtypes(module) && py_add_places(module) && py_make_tensor_type(module) &&
               py_add_dims(module) && py_add_ops(module) && py_add_layer(module);
     for (size_t i = 0; ok && i < sizeof lists / sizeof *lists; i++)

@@ -534,10 +534,11 @@ static PyObject *op_call(PyObject *callable, PyObject *const *values, size_t fla
 {
     py_op *self = (py_op *)callable;
     const proa_op *op = self->op;
+    Py_ssize_t n = PyVectorcall_NARGS(flagged);
+    if (py_takes_dist(values, n, keywords)) return py_call_dist(callable, values, n, keywords);
     if (!self->defaults && !make_defaults(self)) return NULL;
     _Alignas(16) char args[ARGS_MAX];
     memcpy(args, self->defaults, op->args_size);
-    Py_ssize_t n = PyVectorcall_NARGS(flagged);
     PROA_SCOPED;
     py_arena arena = {args + ((op->args_size + 15u) & ~15u), args + ARGS_MAX, NULL};
     if (!fill_args(self, args, values, n, keywords, &arena)) {
@@ -664,7 +665,21 @@ static PyObject *op_get_asks(PyObject *obj, void *closure)
     return asks ? PyUnicode_FromString(asks) : Py_NewRef(Py_None);
 }
 
+static PyObject *op_get_op(PyObject *obj, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(((py_op *)obj)->op->name);
+}
+
+static PyObject *op_get_pointwise(PyObject *obj, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((py_op *)obj)->op->flags & PROA_OP_ELEMENTWISE);
+}
+
 static PyGetSetDef op_getset[] = {
+    {"__op__", op_get_op, NULL, "name of the op", NULL},
+    {"__pointwise__", op_get_pointwise, NULL, "whether elements depend on those at their index alone", NULL},
     {"__asks__", op_get_asks, NULL, "rules of proa/_asks.py for calls that fail, or None", NULL},
     {"__doc__", op_get_doc, op_set_doc, NULL, NULL},
     {"__code__", op_get, op_set, NULL, "__code__"},

@@ -26,6 +26,11 @@ def _gradients(who, name, value, count):
     return value
 
 
+def _on_mesh(tensors):
+    """Whether some of the tensors are on a mesh of processes."""
+    return any(getattr(t, "_mesh", None) is not None for t in tensors)
+
+
 def backward(tensors, grad_tensors=None, retain_graph=False):
     """Adds to the leaves the gradients of all `tensors`, which start with grad_tensors (None: ones)."""
     tensors = _tensors("backward", "tensors", tensors)
@@ -33,7 +38,11 @@ def backward(tensors, grad_tensors=None, retain_graph=False):
         raise AssertionError("backward: tensors contains the same Tensor twice")
     if not isinstance(retain_graph, bool):
         raise AssertionError(f"backward: retain_graph must be a bool, got {retain_graph!r}")
-    _core.backward(tensors, _gradients("backward", "grad_tensors", grad_tensors, len(tensors)), retain_graph)
+    grads = _gradients("backward", "grad_tensors", grad_tensors, len(tensors))
+    if _on_mesh(tensors):
+        from ..distributed.auto_parallel.history import parts_of_outputs
+        tensors, grads = parts_of_outputs(tensors, grads)
+    _core.backward(tensors, grads, retain_graph)
 
 
 @asks("eager")
@@ -49,6 +58,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise AssertionError(f"grad: {name} must be a bool, got {value!r}")
     if not only_inputs:
         raise AssertionError("grad: only_inputs must be True; backward() adds to the leaves")
+    if _on_mesh(outputs) or _on_mesh(inputs):
+        from ..distributed.auto_parallel.history import grad_of_parts
+        return grad_of_parts(outputs, inputs, grads, retain_graph, create_graph, allow_unused, no_grad_vars)
     if no_grad_vars is None:
         return _core.grad(outputs, inputs, grads, retain_graph, create_graph, allow_unused)
     stops = list(no_grad_vars) if isinstance(no_grad_vars, set) else _tensors("grad", "no_grad_vars", no_grad_vars)

@@ -2,9 +2,12 @@
 import atexit
 import os
 import sys
+import time
 import warnings
 
 from .. import _core
+
+_AGAIN = 30.0  # seconds for the store of a job that ended to be gone
 
 
 class _State:
@@ -135,6 +138,28 @@ def join_workers(role_maker):
                              "maker all worker_endpoints, or set PADDLE_TRAINER_ENDPOINTS")
         store = "tcp://" + endpoints[0]
     _core.dist_start(store, None, role_maker._worker_index(), ranks, 0, None)
+    _State.groups.clear()
+    _State.started = True
+    atexit.register(_leave)
+
+
+_joined = {}  # endpoint → how often this process joined a job there
+
+
+def join_at(endpoint, rank, size):
+    """Joins a job of `size` processes that meet at endpoint, "ip:port", as `rank`. Processes may leave a job and join the next one there:
+    one that comes while the last one's store is still up waits for its end."""
+    _joined[endpoint] = _joined.get(endpoint, 0) + 1
+    until = time.monotonic() + _AGAIN
+    while True:
+        try:
+            _core.dist_start(f"tcp://{endpoint}", f"job{_joined[endpoint]}", rank, size, 0, None)
+            break
+        except (RuntimeError, ValueError) as e:
+            if "refused" not in str(e) or time.monotonic() > until:
+                _joined[endpoint] -= 1
+                raise
+            time.sleep(0.05)
     _State.groups.clear()
     _State.started = True
     atexit.register(_leave)

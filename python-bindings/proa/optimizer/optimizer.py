@@ -77,7 +77,8 @@ class Optimizer:
         if grad_clip is not None and not callable(grad_clip):
             raise TypeError(f"{who}: grad_clip must be one of paddle.nn.ClipGradBy…, got {type(grad_clip).__name__}")
         self._name = name
-        self._parameter_list = [] if parameters is None else list(parameters)
+        self._on_mesh = []  # those of the parameters that are on a mesh of processes, whose parts are updated
+        self._parameter_list = [] if parameters is None else self._updated(parameters)
         if self._parameter_list and not isinstance(self._parameter_list[0], dict):
             need_attribute(who, "dtype", "a list of Tensors", parameters=self._parameter_list[0])
         self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
@@ -99,6 +100,9 @@ class Optimizer:
             self._param_groups = []
             for group in self._parameter_list:
                 self._add_param_group(group.copy())
+        if self._on_mesh:
+            from ..distributed.auto_parallel.optimizer import take_norms_of_whole
+            take_norms_of_whole(self)
 
     # ---- for subclasses ----
 
@@ -139,7 +143,7 @@ class Optimizer:
             raise AssertionError(f"{type(self).__name__}: a parameter group must have 'params', got {list(group)}")
         if isinstance(params, set):
             raise TypeError(f"{type(self).__name__}: params of a group must be a list, got a set, which has no order")
-        group['params'] = [params] if isinstance(params, _core.Tensor) else list(params)
+        group['params'] = self._updated([params] if isinstance(params, _core.Tensor) else params)
         for key, value in self._default_dict.items():
             group.setdefault(key, value)
         seen = {id(p) for other in self._param_groups for p in other['params']}
@@ -147,6 +151,15 @@ class Optimizer:
             raise ValueError(f"{type(self).__name__}: some parameters are in more than one group")
         self._describe_params(group)
         self._param_groups.append(group)
+
+    def _updated(self, parameters):
+        """The tensors to update: of parameters on a mesh of processes, this process's parts."""
+        parameters = list(parameters)
+        if all(getattr(p, "_mesh", None) is None for p in parameters):
+            return parameters
+        from ..distributed.auto_parallel.dist_tensor import trained
+        self._on_mesh += [p for p in parameters if getattr(p, "_mesh", None) is not None]
+        return trained(parameters)
 
     def _describe_params(self, group):
         decay = group['weight_decay']

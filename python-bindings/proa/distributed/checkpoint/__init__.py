@@ -1,0 +1,1 @@
+"""Checkpoints of tensors on a mesh, which any other mesh loads."""
