@@ -185,6 +185,14 @@ class InMemoryDataset(_Dataset):
         samples), fleet_send_batch_size and fleet_send_sleep_seconds (global_shuffle sends a worker's samples at once)."""
         self._set(self._checked(kwargs, "update_settings"))
 
+    def set_date(self, date):
+        """Says which day's data these are, "YYYYMMDD"; only GPU parameter servers, which Proa has not, read it."""
+        import datetime
+        try:
+            self._date = datetime.datetime.strptime(str(date), "%Y%m%d").date()
+        except ValueError:
+            raise ValueError(f"set_date: date must be 'YYYYMMDD', got {date!r}") from None
+
     def load_into_memory(self, is_shuffle=False):
         """Reads the files."""
         self._memory = list(self._read())

@@ -9,7 +9,7 @@ __all__ = ["LookAhead", "ModelAverage", "graph_khop_sampler", "graph_reindex", "
            "softmax_mask_fuse", "softmax_mask_fuse_upper_triangle"]
 
 _LAZY = {"LookAhead": ".optimizer", "ModelAverage": ".optimizer", "optimizer": "", "asp": "", "autograd": "",
-         "autotune": "", "nn": "", "layers": ""}
+         "autotune": "", "nn": "", "distributed": "", "layers": ""}
 _MODULES = {"layers": "..fluid.contrib.layers"}
 
 

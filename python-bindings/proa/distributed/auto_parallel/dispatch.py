@@ -144,7 +144,23 @@ def call(name, function, args, keywords):
         return plan()
     else:
         targets, outs = plan
-    return _wrapped(made.mesh, made.run(targets), outs)
+    result = made.run(targets)
+    if name in _RANDOM:
+        agree(made.mesh, result if isinstance(result, (list, tuple)) else [result])
+    return _wrapped(made.mesh, result, outs)
+
+
+# Ops that draw random numbers, and those that write them: all processes take what the mesh's first one drew.
+_RANDOM = frozenset("multinomial bernoulli poisson randint_like uniform_ normal_ gaussian_ exponential_ cauchy_ geometric_ bernoulli_".split())
+
+
+def agree(mesh, tensors):
+    """Gives all processes of a mesh the first one's tensors."""
+    if mesh.size > 1:
+        from ..communication import broadcast
+        for t in tensors:
+            if isinstance(t, _core.Tensor):
+                broadcast(t.detach(), mesh.process_ids[0], mesh.group(*range(mesh.ndim)))
 
 
 def _wrapped(mesh, result, outs):
@@ -192,6 +208,8 @@ def in_place(function, args, keywords):
             where[key][i] = whole
     made.called()
     whole = wholes[made.index(target)]
+    if function.__name__ in _RANDOM:
+        agree(made.mesh, [whole])
     part = redistribute(whole, target.shape, made.mesh, [Replicate()] * made.mesh.ndim, target._placements)
     if local.stop_gradient and part.stop_gradient or not recording:
         held = _core.set_recording(False)

@@ -128,19 +128,19 @@ class DistTensor(_core.Tensor):
             return None if given is None else self._part_of(given)
         return self._local_value().register_hook(of_part)
 
-    def detach(self):
+    def detach(self, *ignored):
         """The same memory without history."""
         return make(DistTensor, self._local_value().detach(), self._mesh, self._placements, self.shape, self.dtype)
 
-    def clone(self):
+    def clone(self, *ignored):
         """A copy, recorded."""
         return make(DistTensor, self._local_value().clone(), self._mesh, self._placements, self.shape, self.dtype)
 
-    def contiguous(self):
+    def contiguous(self, *ignored):
         """Itself: parts are used as they are."""
         return self
 
-    def is_contiguous(self):
+    def is_contiguous(self, *ignored):
         """Whether this process's part is row-major without gaps."""
         return self._local_value().is_contiguous()
 

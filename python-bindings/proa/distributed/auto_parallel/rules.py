@@ -2,6 +2,7 @@
 inputs Replicate. Each dimension of the mesh is decided by itself; no two of them divide one axis."""
 from ... import _core
 from ...framework.dtype import dtype_name
+from .dispatch import agree
 from .placement_type import Partial, ReduceType, Replicate, Shard
 from .redistribute import _Line, fills
 
@@ -375,16 +376,12 @@ def flatten(call):
 
 def dropout(call):
     """Dropout is a product with what it makes of ones, which all processes take from the mesh's first one."""
-    from ..communication import broadcast
     x, function, given = call.given["x"], call.function, dict(call.given)
-    if call.mesh.size > 1:
-        group = call.mesh.group(*call.dims)
 
     def composed():
         given["x"] = _core.full(x.shape, 1, dtype=x.dtype)
         scaled, kept = function(**given)
-        if call.mesh.size > 1:
-            broadcast(scaled, call.mesh.process_ids[0], group)
+        agree(call.mesh, [scaled])
         return _core.multiply(x, scaled), kept
     return composed
 

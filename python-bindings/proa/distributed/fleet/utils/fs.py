@@ -182,6 +182,13 @@ class HDFSClient(FS):
         """Makes a folder and those above it."""
         self._must("-mkdir", "-p", fs_path)
 
+    def list_files_info(self, path_list):
+        """Path and size, in bytes, of the files that the paths name or hold: a list of dicts."""
+        if not path_list:
+            return []
+        found = [line.split(None, 7) for line in self._must("-ls", *path_list)]
+        return [{"path": words[7], "size": int(words[4])} for words in found if len(words) == 8]
+
     def delete(self, fs_path):
         """Deletes a file or folder, if there is one."""
         if self.is_exist(fs_path):

@@ -79,6 +79,8 @@ def recompute(function, *args, **kwargs):
     preserve = kwargs.pop("preserve_rng_state", True)
     kwargs.pop("use_reentrant", None)  # both of Paddle's ways give the same
     tensors = [a for a in args if isinstance(a, _core.Tensor)]
+    if any(a.is_dist() for a in tensors):
+        return _of_parts(function, args, {**kwargs, "preserve_rng_state": preserve})
     parameters = function.parameters() if hasattr(function, "parameters") else []
     if not _core.is_recording() or not any(not t.stop_gradient for t in [*tensors, *parameters]):
         if _core.is_recording():
@@ -96,6 +98,54 @@ def recompute(function, *args, **kwargs):
         args, tensors = (lead, *args), [lead, *tensors]
     arguments = [_TENSOR if isinstance(a, _core.Tensor) else a for a in args]
     return _Recomputed.apply(function, _core.get_rng_state() if preserve else None, arguments, kwargs, *tensors)
+
+
+def _of_parts(function, args, keywords):
+    """recompute of a function of tensors on a mesh: of each process's parts."""
+    from ...auto_parallel.dist_tensor import DistTensor, make
+    placed = {}
+
+    def of_parts(*given, **more):
+        whole = [make(DistTensor, part, a._mesh, a._placements, a.shape, a.dtype) if isinstance(a, DistTensor) else part
+                 for a, part in zip(args, given)]
+        found = function(*whole, **more)
+        outs = list(found) if isinstance(found, (list, tuple)) else [found]
+        placed["outs"], placed["several"] = outs, isinstance(found, (list, tuple))
+        parts = [o._local_value() if isinstance(o, DistTensor) else o for o in outs]
+        return parts if placed["several"] else parts[0]
+
+    parts = recompute(of_parts, *(a._local_value() if isinstance(a, DistTensor) else a for a in args), **keywords)
+    made = [make(DistTensor, part, o._mesh, o._placements, o.shape, o.dtype) if isinstance(o, DistTensor) else part
+            for o, part in zip(placed["outs"], parts if placed["several"] else [parts])]
+    return made if placed["several"] else made[0]
+
+
+def recompute_hybrid(ctx, function, *args, **kwargs):
+    """recompute where tensor parallel ranks have equal inputs: with ctx["partition"] each rank of ctx["mp_group"] keeps its part of
+    them, and they are gathered in backward. ctx["offload"] is accepted: a CPU's activations are in the host's memory.
+
+    >>> import proa as paddle
+    >>> from proa.incubate.distributed.fleet import recompute_hybrid
+    >>> x = paddle.ones([2, 2]); x.stop_gradient = False
+    >>> group = paddle.distributed.get_group(0)
+    >>> recompute_hybrid({"mp_group": group, "partition": True}, paddle.tanh, x).sum().backward()
+    >>> x.grad.shape
+    [2, 2]
+    """
+    group = ctx.get("mp_group")
+    if group is None:
+        raise ValueError("recompute_hybrid: ctx must have mp_group, the group of tensor parallelism")
+    place = {"group": group.id, "rank": group.rank, "nranks": group.nranks}
+    shapes = {i: a.shape for i, a in enumerate(args) if isinstance(a, _core.Tensor) and ctx.get("partition") and group.nranks > 1
+              and not a.stop_gradient and a.size % group.nranks == 0}
+
+    def of_parts(*given, **more):
+        whole = [_core.reshape(_core.mp_concat(g, **place), shapes[i]) if i in shapes else g for i, g in enumerate(given)]
+        return function(*whole, **more)
+
+    of_parts.parameters = getattr(function, "parameters", list)
+    parts = [_core.mp_split(_core.reshape(a, [-1]), **place) if i in shapes else a for i, a in enumerate(args)]
+    return recompute(of_parts, *parts, **kwargs)
 
 
 def recompute_sequential(ctx, functions, *args, **kwargs):

@@ -1,0 +1,4 @@
+"""paddle.incubate.distributed.utils: io."""
+from . import io
+
+__all__ = ["io"]
