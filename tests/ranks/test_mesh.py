@@ -223,3 +223,80 @@ with paddle.no_grad():
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_layers_and_optimizers(tmp_path, ranks):
     passes(tmp_path, ranks, LAYERS)
+
+
+STAGES = """
+from proa.distributed import Partial, ProcessMesh, Replicate, Shard, reshard, shard_layer, shard_optimizer, shard_tensor
+nn, R = paddle.nn, Replicate()
+stages = [ProcessMesh([0, 1]), ProcessMesh([2, 3])] if size == 4 else [ProcessMesh([0]), ProcessMesh([1])]
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.LayerList([nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Dropout(0.0), nn.LayerNorm(8)) for _ in range(3)])
+
+    def forward(self, x):
+        for i, part in enumerate(self.parts):  # the third part is on the first stage again
+            if PLACED and i:
+                x = reshard(x, stages[i % 2], [Shard(0)])
+            x = part(x)
+        return x
+
+def trained(net, opt, placed):
+    draw, losses = np.random.RandomState(0), []
+    for _ in range(4):
+        x, y = draw.uniform(-1, 1, (4, 8)).astype("float32"), draw.randint(0, 8, (4, 1))
+        loss = nn.functional.cross_entropy(net(placed(x)), placed(y))
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        if not loss.is_dist() or loss._is_initialized():
+            losses.append(float(loss))
+        else:
+            assert loss.shape == []
+    return losses
+
+for clip in (None, nn.ClipGradByGlobalNorm(0.05), nn.ClipGradByNorm(0.02)):
+    PLACED = False
+    paddle.seed(7)
+    one = Net()
+    want = trained(one, paddle.optimizer.AdamW(0.05, parameters=one.parameters(), grad_clip=clip), paddle.to_tensor)
+    PLACED = True
+    paddle.seed(7)
+    many = Net()
+    for i, part in enumerate(many.parts):
+        shard_layer(part, stages[i % 2])
+    opt = shard_optimizer(paddle.optimizer.AdamW(0.05, parameters=many.parameters(), grad_clip=clip))
+    got = trained(many, opt, lambda v: shard_tensor(v, stages[0], [Shard(0)]))
+    np.testing.assert_allclose(got, want if stages[0].contains(rank) else [], rtol=2e-5)
+    for p, q in zip(many.parameters(), one.parameters()):
+        if p._is_initialized():
+            np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-4, atol=1e-6)
+
+# Between meshes that share some of their processes, and to a larger one.
+whole = ProcessMesh(list(range(size)))
+for source, target in [(stages[0], whole), (whole, stages[1]), (stages[1], stages[0]), (whole, ProcessMesh(list(range(size))[::-1]))]:
+    for p in ([R], [Shard(0)], [Partial()]):
+        x = shard_tensor(np.arange(12.0).reshape(4, 3).astype("float32"), source, p, stop_gradient=False)
+        y = reshard(x, target, [Shard(1)])
+        assert y.shape == [4, 3] and y.process_mesh == target and not y.stop_gradient
+        (y * y).sum().backward()
+        if source.contains(rank):
+            np.testing.assert_allclose(x.grad.numpy(), 2 * np.arange(12.0).reshape(4, 3))
+        if target.contains(rank):
+            np.testing.assert_allclose(y.numpy(), np.arange(12.0).reshape(4, 3))
+        else:
+            for wrong in (y.numpy, y._local_value, lambda: float(y.sum())):
+                try:
+                    wrong()
+                except RuntimeError as e:
+                    assert f"process {rank} is not in" in str(e)
+                else:
+                    raise AssertionError
+        assert reshard(x.detach() if source.contains(rank) else x, target, [R]).shape == [4, 3] if source is whole else True
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_meshes_as_stages(tmp_path, ranks):
+    passes(tmp_path, ranks, STAGES)

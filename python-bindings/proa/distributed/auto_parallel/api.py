@@ -120,8 +120,7 @@ def dtensor_from_fn(fn, mesh, placements, *args, **kwargs):
 
 
 def reshard(dist_tensor, mesh, placements):
-    """The tensor with other placements, or on another mesh; recorded on meshes of the same processes. Every process of both meshes
-    calls it.
+    """The tensor with other placements, or on another mesh. Every process of both meshes calls it.
 
     >>> import proa as paddle
     >>> import proa.distributed as dist
@@ -138,45 +137,12 @@ def reshard(dist_tensor, mesh, placements):
         raise ValueError("reshard: dist_tensor is on no mesh; shard_tensor it first")
     if mesh == dist_tensor._mesh:
         if dist_tensor._local is None:
-            return make(DistTensor, None, mesh, placements, dist_tensor.shape, dist_tensor.dtype)
+            made = make(DistTensor, None, mesh, placements, dist_tensor.shape, dist_tensor.dtype)
+            made._flows, made._token = dist_tensor._flows, dist_tensor._token
+            return made
         return dist_tensor._placed(placements)
-    return _moved(dist_tensor, mesh, placements)
-
-
-def _moved(x, mesh, placements):
-    """The tensor on another mesh: made whole on its own, sent to who is not there, and divided on the other."""
-    source, here = x._mesh, _core.dist_place()[0]
-    missing = [r for r in mesh.process_ids if not source.contains(r)]
-    whole = x._whole() if source.contains(here) else None
-    if missing:
-        if whole is not None and not whole.stop_gradient and _recording():
-            raise NotImplementedError(f"reshard: from {source!r} to {mesh!r}, which has the processes {missing} more: gradients flow between "
-                                      "meshes of the same processes only; detach() it, or train stages with fleet's pipeline")
-        whole = _sent(x, whole, source.process_ids[0], [*source.process_ids, *missing])
-    part = None
-    if mesh.contains(here):
-        part = redistribute(whole, x.shape, mesh, [Replicate()] * mesh.ndim, placements)
-    return make(DistTensor, part, mesh, placements, x.shape, x.dtype)
-
-
-def _recording():
-    recording = _core.set_recording(False)
-    _core.set_recording(recording)
-    return recording
-
-
-def _sent(x, whole, sender, ranks):
-    """The whole tensor on all these ranks: one that has it sends it to those that have not."""
-    from ..communication import recv, send
-    here, receivers = _core.dist_place()[0], ranks[1:]
-    receivers = [r for r in receivers if not x._mesh.contains(r)]
-    if here == sender:
-        for r in receivers:
-            send(whole.detach(), r)
-    elif here in receivers:
-        whole = _core.full(x.shape, 0, dtype=x.dtype)
-        recv(whole, sender)
-    return whole
+    from .stages import moved
+    return moved(dist_tensor, mesh, placements)
 
 
 def shard_layer(layer, process_mesh, shard_fn=None, input_fn=None, output_fn=None):

@@ -42,9 +42,6 @@ class Call:
         other = next((m for m in meshes if m != meshes[0]), None)
         if other is not None:
             raise ValueError(f"{self.name}: tensors on two meshes, {meshes[0]!r} and {other!r}; reshard one to the other's mesh first")
-        if meshes[0].coordinates() is None:
-            raise RuntimeError(f"{self.name}: process {_core.dist_place()[0]} is not in the tensors' mesh {meshes[0]!r}: call it on the "
-                               "mesh's processes only")
         return meshes[0]
 
     @property
@@ -138,6 +135,9 @@ def call(name, function, args, keywords):
     made = Call(name, function, args, keywords)
     rule = rule_of(name, function)
     plan = rule(made) if rule else None
+    if made.mesh.coordinates() is None and not callable(plan):
+        from .stages import shapes_alone
+        return shapes_alone(made, plan and plan[1])
     if plan is None:
         targets, outs = made.replicated(), None
     elif callable(plan):
@@ -156,7 +156,7 @@ _RANDOM = frozenset("multinomial bernoulli poisson randint_like uniform_ normal_
 
 def agree(mesh, tensors):
     """Gives all processes of a mesh the first one's tensors."""
-    if mesh.size > 1:
+    if mesh.size > 1 and mesh.coordinates() is not None:
         from ..communication import broadcast
         for t in tensors:
             if isinstance(t, _core.Tensor):
@@ -195,6 +195,8 @@ def in_place(function, args, keywords):
     if not is_dist(target):
         raise ValueError(f"{function.__name__}: a tensor that is not on a mesh cannot be overwritten by one that is; shard_tensor it first")
     made = Call(function.__name__, function, args, keywords)
+    if made.mesh.coordinates() is None:
+        return target
     local, recording = target._local_value(), _core.set_recording(False)
     _core.set_recording(recording)
     if recording and local.is_leaf and not local.stop_gradient:

@@ -22,6 +22,11 @@ def _sharded(optimizer):
     return shard_optimizer(getattr(optimizer, "_inner_opt", optimizer), divide)
 
 
+def _array(tensor):
+    """A result's elements; None where this process has none."""
+    return None if is_dist(tensor) and not tensor._is_initialized() else tensor.detach().numpy()
+
+
 class DistModel:
     """The result of to_static: in the mode train a call is a step and returns its loss, in eval it returns the loss, in predict the
     outputs as a dict, out0, out1, …. The forward pass is captured where that is possible, else it runs eagerly."""
@@ -39,6 +44,8 @@ class DistModel:
         self.network, self._loss, self._optimizer, self._strategy = layer, loss, optimizer, strategy
         self.dist_loader, self._calls, self._captured, self._states = loader, 0, {}, {}
         self._mode = "predict" if loss is None else "eval" if optimizer is None else "train"
+        meshes = {p._mesh for p in layer.parameters() if is_dist(p)}
+        self._one_mesh = len(meshes) < 2 and all(m.coordinates() is not None for m in meshes)
         self._layer_mode()
 
     def _layer_mode(self):
@@ -73,7 +80,7 @@ class DistModel:
             found = self._run(args)
         finally:
             _core.set_recording(recording)
-        return found[0].numpy() if self._mode == "eval" else {f"out{i}": v.numpy() for i, v in enumerate(found)}
+        return _array(found[0]) if self._mode == "eval" else {f"out{i}": _array(v) for i, v in enumerate(found)}
 
     def _step(self, args):
         merge = self._strategy.gradient_merge
@@ -85,7 +92,7 @@ class DistModel:
                 self._scale_gradients(1.0 / merge.k_steps)
             self._optimizer.step()
             self._optimizer.clear_grad()
-        return loss.detach().numpy()
+        return _array(loss)
 
     def _scale_gradients(self, by):
         for p in self.network.parameters():
@@ -95,7 +102,7 @@ class DistModel:
 
     def _run(self, args):
         """Plain tensors: the loss, or in predict the outputs."""
-        plain = not any(is_dist(a) for a in args)
+        plain = self._one_mesh and not any(is_dist(a) for a in args)
         key = self._mode
         if plain and key not in self._captured:
             self._captured[key] = self._capture()
@@ -123,7 +130,7 @@ class DistModel:
             *inputs, label = args
             outs = self._loss(self.network(*inputs), label)
         outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
-        return [o._placed([Replicate()] * o._mesh.ndim)._local_value() if is_dist(o) else o for o in outs]
+        return [o._placed([Replicate()] * o._mesh.ndim)._local_value() if is_dist(o) and o._is_initialized() else o for o in outs]
 
     # ---- states and programs ----
 

@@ -21,6 +21,7 @@ def make(cls, local, mesh, placements, shape, dtype):
     _register()
     made = _core.Tensor.__new__(cls, _core.without_memory(list(shape), dtype))
     made._local, made._mesh, made._placements = local, mesh, list(placements)
+    made._flows, made._token = False, None  # where this process has no part: whether a gradient flows, and what leads to it
     return made
 
 
@@ -72,14 +73,17 @@ class DistTensor(_core.Tensor):
 
     @property
     def stop_gradient(self):
-        return True if self._local is None else self._local.stop_gradient
+        return not self._flows if self._local is None else self._local.stop_gradient
 
     @stop_gradient.setter
     def stop_gradient(self, stop):
-        if self._local is not None:
+        if self._local is None:
+            self._flows = not stop
+        else:
             self._local.stop_gradient = stop
 
-    is_symbolic = property(lambda self: self._local is not None and self._local.is_symbolic, doc="True while a function is captured.")
+    is_symbolic = property(lambda self: self._local is None or self._local.is_symbolic,
+                           doc="True while a function is captured, and where this process has no part.")
     is_leaf = property(lambda self: True if self._local is None else self._local.is_leaf)
     inplace_version = property(lambda self: self._local_value().inplace_version)
     place = property(lambda self: _core.full([], 0).place if self._local is None else self._local.place)
@@ -104,7 +108,11 @@ class DistTensor(_core.Tensor):
         return redistribute(value, self.shape, self._mesh, [Replicate()] * self._mesh.ndim, placements)
 
     def backward(self, grad_tensor=None, retain_graph=False):
-        """Adds to the leaves' gradients; every process of the mesh calls it."""
+        """Adds to the leaves' gradients. Every process calls it, as those outside of the mesh may have parts of what it is made of."""
+        if self._local is None:
+            if self._token is not None:
+                self._token.backward(None, retain_graph)
+            return
         given = None if grad_tensor is None else self._part_of(grad_tensor)
         placements = [Replicate() if p.is_partial() else p for p in self._placements]
         self._placed(placements)._local_value().backward(given, retain_graph)

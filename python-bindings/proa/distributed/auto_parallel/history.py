@@ -8,6 +8,11 @@ def parts_of_outputs(outputs, grads):
     """This process's parts of outputs, of which Partials become whole, and of their gradients."""
     parts, given = [], []
     for i, out in enumerate(outputs):
+        if is_dist(out) and out._local is None:  # a token leads to what this process has of it
+            if out._token is not None:
+                parts.append(out._token)
+                given.append(None)
+            continue
         grad = None if grads is None else grads[i]
         if is_dist(out):
             parts.append(out._placed([Replicate() if p.is_partial() else p for p in out._placements])._local_value())

@@ -1,9 +1,10 @@
 """shard_optimizer: optimizer states on the mesh."""
 from ... import _core
-from ..sharding.clip import ClipOverRanks, ModelSquares, clip_over_ranks, refuse_line_search
+from ..sharding.clip import ClipOverRanks, ModelSquares, clip_over_ranks, refuse_line_search, summed
 from ..sharding.layer_rates import rates_over_ranks
 from .dist_tensor import DistTensor, make
 from .placement_type import Replicate
+from .process_mesh import join
 from .redistribute import local_shape, redistribute
 
 
@@ -15,12 +16,30 @@ def take_norms_of_whole(optimizer):
         clip = options["grad_clip"]
         options["grad_clip"] = clip._clip if isinstance(clip, ClipOverRanks) else clip
     optimizer._grad_clip = optimizer._default_dict["grad_clip"]
-    model = ModelSquares(parameters)
-    if not model.groups:
+    model, total = ModelSquares(parameters), _over_meshes(optimizer, parameters)
+    if not model.groups and total is None:
         return
     refuse_line_search("paddle.optimizer", optimizer, "a mesh")
-    clip_over_ranks(optimizer, model, model)
+    clip_over_ranks(optimizer, total or model, model)
     rates_over_ranks(optimizer, model)
+
+
+def _over_meshes(optimizer, parameters):
+    """The sum of squares of all gradients where parameters are on several meshes, whose processes have different ones; None where all
+    are on the same processes."""
+    meshes = {tuple(sorted(p._mesh.process_ids)): p._mesh for p in optimizer._on_mesh}
+    if len(meshes) < 2:
+        return None
+    everyone = join(sorted({r for ranks in meshes for r in ranks}))
+    size = {p._local.name: p._mesh.size for p in optimizer._on_mesh if p._local is not None}
+    model = ModelSquares(parameters)
+
+    def total(params_grads):
+        found = _core.full([1], 0.0, _core.float64)
+        for n in sorted(set(size.values())):  # each of a mesh's n processes knows the sum over it
+            found = found + model([(p, g) for p, g in params_grads if size.get(p.name, 1) == n]) / n
+        return summed(found, everyone)
+    return total
 
 
 class _Slice:
@@ -61,7 +80,7 @@ class _ShardOptimizer:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"shard_optimizer: optimizer must be a paddle.optimizer.Optimizer, got {type(optimizer).__name__}")
         self._inner_opt, self._shard_fn = optimizer, shard_fn
-        self._on_mesh = {p._local.name: p for p in optimizer._on_mesh}
+        self._on_mesh = {p._local.name: p for p in optimizer._on_mesh if p._local is not None}
         self._slices = {}
         if shard_fn is not None:
             self._place_states()

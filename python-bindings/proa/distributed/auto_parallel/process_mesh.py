@@ -141,7 +141,7 @@ class ProcessMesh:
             return
         for chosen in range(1, 1 << self.ndim):
             for line in self._lines([i for i in range(self.ndim) if chosen >> i & 1]):
-                _enter(line)
+                join(line)
 
     def group(self, *dims):
         """The group of this process and of those that differ from it in these dimensions alone, in the mesh's order."""
@@ -153,7 +153,7 @@ class ProcessMesh:
         if max(line) >= world:
             raise RuntimeError(f"the mesh {self!r} names process {max(line)}, and this job has {world}: start it with "
                                f"python -m proa.distributed.launch --nproc_per_node {max(line) + 1}")
-        return _enter(line)
+        return join(line)
 
 
 def _product(numbers):
@@ -163,7 +163,7 @@ def _product(numbers):
     return n
 
 
-def _enter(line):
+def join(line):
     """The group of these ranks; groups keep ascending order, which meshes need not have."""
     ranks, world = tuple(sorted(line)), _core.dist_place()[1]
     if ranks[-1] >= world or len(ranks) < 2:

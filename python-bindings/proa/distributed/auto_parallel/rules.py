@@ -249,7 +249,7 @@ def embedding(call):
     shape = [*ids.shape, table.shape[1]]
     targets = _targets(call, ids, own_ids)
     targets[call.index(table)] = own_table
-    if rows is not None:
+    if rows is not None and call.mesh.coordinates() is not None:
         start = -(-table.shape[0] // call.mesh.shape[rows]) * call.mesh.coordinates()[rows]
         height = table.shape[0]
 
@@ -281,7 +281,7 @@ def cross_entropy(call):
     targets = _targets(call, logits, own)
     targets[call.index(label)] = labels
     split = _class_split(call, logits, classes) if first or not call.given["soft_label"] and call.given["use_softmax"] else None
-    if split is not None and all(p.is_replicated() for p in own):
+    if split is not None and call.mesh.coordinates() is not None and all(p.is_replicated() for p in own):
         return lambda: _over_classes(call, logits, label, split, first)
     return targets, [(out, None), DROPPED if first else (out, None)]
 
