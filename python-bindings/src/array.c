@@ -82,7 +82,8 @@ static PyObject *memory_of(PyObject *module, PyObject *obj)
     if (!py_is_tensor(obj))
         return PyErr_Format(PyExc_TypeError, "memory: expected a Tensor, got %s", Py_TYPE(obj)->tp_name);
     if (py_tensor_of(obj)->flags & PROA_T_META)
-        return py_refuse(PROA_ERR_BAD_STATE, "memory: a Tensor with shape and dtype alone has no elements");
+        return py_refuse(PROA_ERR_BAD_STATE,
+                         "memory: the Tensor has shape and dtype alone, as one on a mesh of processes");
     PyObject *host = PyType_Ready(&memory_type) == 0 ? on_host(obj) : NULL;
     if (!host) return NULL;
     PROA_SCOPED;

@@ -46,6 +46,9 @@ def _is_state_dict(obj):
 
 def _to_array(tensor):
     import numpy as np
+    if tensor.is_dist():
+        raise TypeError("paddle.save: a tensor is on a mesh of processes, each of which has a part; use paddle.distributed.save_state_dict, "
+                        "or save tensor.numpy(), which all processes call")
     return np.ascontiguousarray(np.asarray(_core.memory(tensor))).reshape(tensor.shape)
 
 

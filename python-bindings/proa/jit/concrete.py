@@ -132,6 +132,8 @@ class Concrete:
                 result = self.signature.call(self.function, self.bound, variables)
             leaves = []
             self.structure = trees.flatten(result, leaves)
+            if any(isinstance(leaf, Tensor) and leaf.is_dist() for leaf in leaves):
+                raise NotImplementedError("a program does not return a tensor on a mesh of processes; use paddle.distributed.to_static")
             self.assigned, self.kept, values = state.collect()
         finally:
             _core.set_recording(was)

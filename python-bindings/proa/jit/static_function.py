@@ -168,6 +168,8 @@ class StaticFunction:
 
     def _called(self, args, kwargs):
         bound = self._signature.bind(args, kwargs)
+        if any(t.is_dist() for t in bound.tensors):  # parts on a mesh of processes: paddle.distributed.to_static captures those
+            return self.dygraph_function(*args, **kwargs)
         key = None
         try:
             key, feeds = self._kind(bound)

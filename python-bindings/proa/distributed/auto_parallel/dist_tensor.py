@@ -166,6 +166,9 @@ class DistTensor(_core.Tensor):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
+    def __dlpack__(self, *args, **keywords):
+        return self._whole().__dlpack__(*args, **keywords)
+
     def item(self, *args):
         """One element as a Python number."""
         return self._whole().item(*args)
@@ -193,6 +196,18 @@ class DistTensor(_core.Tensor):
     def copy_(self, other, blocking=True):
         """Overwrites the elements; returns itself."""
         self.set_value(other)
+        return self
+
+    def _become(self, other):
+        """Shows another tensor from now on; an optimizer's part of it does, too."""
+        if not isinstance(other, DistTensor):
+            raise TypeError("a tensor on a mesh of processes can only become another one; shard_tensor it first")
+        _core.Tensor._become(self, other)
+        self._mesh, self._placements = other._mesh, list(other._placements)
+        if self._local is not None and other._local is not None:
+            self._local._become(other._local)
+        else:
+            self._local = other._local
         return self
 
     def gradient(self):

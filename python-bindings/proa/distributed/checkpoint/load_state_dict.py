@@ -23,8 +23,8 @@ def _shared_metadata(path, several, group, coordinator):
     if several:
         plain = None
         if get_rank() == coordinator and own is not None:
-            plain = [[[i.tensor_key, list(i.global_offset), f] for i, f in own.storage_metadata.items()],
-                     [[k, [[list(m.global_offset), list(m.local_shape)] for m in ms]] for k, ms in own.state_dict_metadata.items()]]
+            plain = [[[key, list(at), name] for (key, at), name in own[0].items()],
+                     [[key, [[list(at), list(shape)] for at, shape in of]] for key, of in own[1].items()]]
         found = []
         all_gather_object(found, plain, group)
         plain = next((p for p in found if p is not None), None)
@@ -32,8 +32,7 @@ def _shared_metadata(path, several, group, coordinator):
             return {(k, tuple(o)): f for k, o, f in plain[0]}, {k: [(tuple(o), tuple(s)) for o, s in ms] for k, ms in plain[1]}
     if own is None:
         raise ValueError(f"load_state_dict: {path} has no metadata of a checkpoint (N.metadata)")
-    return ({(i.tensor_key, tuple(i.global_offset)): f for i, f in own.storage_metadata.items()},
-            {k: [(tuple(m.global_offset), tuple(m.local_shape)) for m in ms] for k, ms in own.state_dict_metadata.items()})
+    return own
 
 
 def _overlap(offset, shape, other_offset, other_shape):

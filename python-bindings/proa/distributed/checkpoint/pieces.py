@@ -38,15 +38,40 @@ def write_metadata(metadata, path):
 
 
 def read_metadata(path):
-    """The Metadata of a file; ValueError where it is something else."""
+    """Of a file of metadata ({(tensor, offset): file}, {tensor: [(offset, shape)]}); ValueError where it is something else."""
     try:
         with open(path, "rb") as f:
             found = _Reader(f).load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, TypeError, KeyError) as e:
+        files = {(_of(str, i.tensor_key), _numbers(i.global_offset)): _name(f) for i, f in found.storage_metadata.items()}
+        pieces = {_of(str, key): [(_numbers(m.global_offset), _numbers(m.local_shape)) for m in of]
+                  for key, of in found.state_dict_metadata.items()}
+    except OSError:
+        raise
+    except Exception as e:  # whatever a malformed pickle leads to
         raise ValueError(f"load_state_dict: {path} is no metadata of a checkpoint ({e})") from None
-    if not isinstance(found, Metadata) or not isinstance(found.state_dict_metadata, dict) or not isinstance(found.storage_metadata, dict):
-        raise ValueError(f"load_state_dict: {path} is no metadata of a checkpoint")
-    return found
+    unknown = [(key, at) for key, of in pieces.items() for at, _ in of if (key, at) not in files]
+    if unknown:
+        raise ValueError(f"load_state_dict: {path} names no file of {unknown[0]}")
+    return files, pieces
+
+
+def _of(kind, value):
+    if type(value) is not kind:
+        raise ValueError(f"expected a {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def _numbers(values):
+    numbers = tuple(_of(int, n) for n in values)
+    if any(n < 0 for n in numbers):
+        raise ValueError(f"a piece at {numbers}")
+    return numbers
+
+
+def _name(name):
+    if os.path.basename(_of(str, name)) != name or not name:
+        raise ValueError(f"a file {name!r}")
+    return name
 
 
 def checked(who, state_dict, process_group):
