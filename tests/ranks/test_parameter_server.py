@@ -542,3 +542,40 @@ def test_what_servers_cannot_do_is_refused(tmp_path, change, words):
                 job.init_worker()
     finally:
         paddle.disable_static()
+
+
+PARTS = """
+loss, out = model()
+exe = serve_or_start(loss, paddle.optimizer.Adam(0.01))
+scope, main = paddle.static.global_scope(), paddle.static.default_main_program()
+feeds = batches(4, 3)
+trained(exe, loss, feeds)
+table = fleet.fleet._ps.sparse[0].number
+where = lambda name: os.path.join(folder, name)
+fleet.save_one_table(table, where("table"), 0)
+fleet.save_dense_params(exe, where("dense"), scope, main)
+fleet.save_dense_params(exe, where("one"), scope, main, ["w1"])
+assert os.listdir(where("one")) == ["w1"] and {"w1", "w2"} <= set(os.listdir(where("dense"))) and "emb_txt" not in os.listdir(where("dense"))
+fleet.save_persistables(exe, where("all"))
+kept = trained(exe, loss, feeds[:1])
+trained(exe, loss, feeds)
+fleet.load_inference_model(where("all"), 0)
+np.testing.assert_allclose(trained(exe, loss, feeds[:1]), kept, rtol=2e-6)
+fleet.load_one_table(table, where("table"), 0)
+fleet.save_one_table(table, where("again"), 0)
+rows = lambda name: sorted(open(f"{where(name)}/emb_txt/emb.block0.txt").read().splitlines())
+assert rows("again") == rows("table") and len(rows("table")) > 5
+for bad, text in [(lambda: fleet.save_one_table(99, where("no"), 0), "no sparse table 99"), (lambda: fleet.save_one_table(table, "", 7), "mode")]:
+    try:
+        bad()
+    except ValueError as e:
+        assert text in str(e), e
+    else:
+        raise AssertionError(text)
+fleet.stop_worker()
+print("parts")
+"""
+
+
+def test_tables_and_dense_parameters_by_themselves(tmp_path):
+    assert "parts" in passes(tmp_path, 1, 1, PARTS)["workerlog.0"]

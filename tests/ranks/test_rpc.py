@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import proa as paddle
+from _job import passes as passes_of_launcher
 from conftest import ROOT
 from proa.distributed import passes, rpc
 from proa.distributed.rpc import wire
@@ -230,3 +231,19 @@ def test_waits_are_bounded():
         rpc.rpc_sync("alone", time.sleep, args=(1.5,), timeout=0.1)
     rpc.shutdown()
     assert time.time() - began < 10
+
+
+def test_in_a_launched_job(tmp_path):
+    passes_of_launcher(tmp_path, 2, """
+        from proa.distributed import rpc
+        import math
+        for again in range(2):
+            rpc.init_rpc(f"w{rank}")  # where and as whom: the launcher's environment says
+            assert rpc.rpc_sync(f"w{1 - rank}", math.pow, args=(2, 3 + again)) == 8 * (1 + again)
+            t = paddle.ones([2]) * (rank + 1)
+            dist.all_reduce(t)  # collectives go on beside it
+            assert t.tolist() == [3.0, 3.0]
+            assert rpc.rpc_async(f"w{1 - rank}", os.getpid).wait() != os.getpid()
+            rpc.shutdown()
+        assert dist.is_initialized()
+    """)

@@ -5,7 +5,7 @@ import inspect
 
 from ... import _core
 from .placement_type import Replicate
-from .redistribute import _Line, redistribute, shared
+from .redistribute import line_of, redistribute, shared
 
 
 class Call:
@@ -63,14 +63,16 @@ class Call:
 
     def index(self, tensor):
         """The number of a tensor among the call's; None if it is no tensor of it."""
-        return next((i for i, t in enumerate(self.tensors) if t is tensor), None)
+        for i, t in enumerate(self.tensors):
+            if t is tensor:
+                return i
+        return None
 
     @functools.cached_property
     def given(self):
         """The arguments by name, with defaults."""
-        bound = _signature(self.function).bind(*self.args, **self.keywords)
-        bound.apply_defaults()
-        return bound.arguments
+        names, defaults = _parameters(self.function)
+        return {**defaults, **dict(zip(names, self.args)), **self.keywords}
 
     def change(self, name, value):
         """Gives an argument another value."""
@@ -85,12 +87,11 @@ class Call:
     def run(self, targets):
         """Calls the function on this process's parts under the placements `targets`."""
         varying = [at for at in self.dims if self.mesh.shape[at] > 1 and any(not t[at].is_replicated() for t in targets)]
-        lines = {at: _Line(self.mesh, at) for at in varying}
         for spot, tensor, target in zip(self.spots, self.tensors, targets):
             local = self.local(tensor, target)
             for at in varying:
-                if target[at].is_replicated():
-                    local = shared(local, lines[at])
+                if target[at].is_replicated() and not local.stop_gradient:
+                    local = shared(local, line_of(self.mesh, at))
             where, key, i = spot
             if i is None:
                 where[key] = local
@@ -112,14 +113,22 @@ class Call:
 
 
 @functools.cache
-def _signature(function):
-    return inspect.signature(function)
+def _parameters(function):
+    """Names of a function's parameters, and defaults by name."""
+    found = inspect.signature(function).parameters
+    return tuple(found), {name: p.default for name, p in found.items() if p.default is not p.empty}
+
+
+@functools.cache
+def _late():
+    """Modules that import this one."""
+    from . import dist_tensor, rules
+    return rules.rule_of, dist_tensor.DistTensor, dist_tensor.make
 
 
 def is_dist(tensor):
-    """Whether a tensor is on a mesh."""
-    from .dist_tensor import DistTensor
-    return isinstance(tensor, DistTensor)
+    """Whether a tensor is on a mesh: plain ones, which the class of others answers for, are not."""
+    return getattr(tensor, "_mesh", None) is not None
 
 
 def dispatch(function, args, keywords):
@@ -131,9 +140,8 @@ def dispatch(function, args, keywords):
 
 def call(name, function, args, keywords):
     """The function's results for tensors of which some are on a mesh."""
-    from .rules import rule_of
     made = Call(name, function, args, keywords)
-    rule = rule_of(name, function)
+    rule = _late()[0](name, function)
     plan = rule(made) if rule else None
     if made.mesh.coordinates() is None and not callable(plan):
         from .stages import shapes_alone
@@ -166,7 +174,7 @@ def agree(mesh, tensors):
 def _wrapped(mesh, result, outs):
     """Results on the mesh. outs: for each of them, or for all, (placements, global shape or None: pieces are equal), or
     rules.DROPPED."""
-    from .dist_tensor import DistTensor, make
+    _, DistTensor, make = _late()
     count = 0
 
     def wrap(value):

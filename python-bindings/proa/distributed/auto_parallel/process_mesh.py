@@ -46,6 +46,7 @@ class ProcessMesh:
         self._dim_names = [f"d{i}" for i in range(self.ndim)] if dim_names is None else list(dim_names)
         if len(self._dim_names) != self.ndim or len(set(self._dim_names)) != self.ndim:
             raise ValueError(f"ProcessMesh: dim_names must be {self.ndim} different names, one a dimension, got {dim_names}")
+        self._coordinates, self._line_cache = {}, {}  # by rank, which another job may change
         self._unique_id = _ids.setdefault((tuple(self._shape), tuple(self._process_ids)), len(_ids) + 1)
         self._join()
 
@@ -121,11 +122,14 @@ class ProcessMesh:
         rank = _core.dist_place()[0]
         if rank not in self._process_ids:
             return None
-        at, found = self._process_ids.index(rank), []
-        for n in reversed(self._shape):
-            found.append(at % n)
-            at //= n
-        return found[::-1]
+        found = self._coordinates.get(rank)
+        if found is None:
+            at, found = self._process_ids.index(rank), []
+            for n in reversed(self._shape):
+                found.insert(0, at % n)
+                at //= n
+            self._coordinates[rank] = found
+        return found
 
     def _lines(self, dims):
         """The processes that differ in these dimensions alone, a list for each of the others' indices."""

@@ -2,6 +2,7 @@
 part of the gradient, and that of a Replicate or of a term of a Partial the whole gradient, equal on all processes."""
 from ... import _core
 from ...framework.dtype import dtype_name
+from ..group import _State
 from .placement_type import ReduceType, Replicate
 
 _REDUCED = {ReduceType.kRedMax: "max", ReduceType.kRedMin: "min", ReduceType.kRedProd: "prod", ReduceType.kRedAny: "any",
@@ -35,6 +36,15 @@ def local_shape(shape, mesh, placements, coordinates):
     return shape
 
 
+def line_of(mesh, at):
+    """The processes along one dimension of the mesh; kept while their group lasts."""
+    rank = _core.dist_place()[0]
+    line = mesh._line_cache.get((rank, at))
+    if line is None or not line.lasts():
+        line = mesh._line_cache[rank, at] = _Line(mesh, at)
+    return line
+
+
 class _Line:
     """The processes along one dimension of the mesh, in its order; Proa's groups have theirs by rank."""
 
@@ -45,6 +55,10 @@ class _Line:
         ranks = sorted(line)
         self.to_group = None if ranks == line else [line.index(r) for r in ranks]    # of group rank g: its index in the mesh
         self.to_mesh = None if ranks == line else [ranks.index(r) for r in line]
+
+    def lasts(self):
+        """Whether the group is still there."""
+        return _State.groups.get(self.group.id) is self.group
 
     @property
     def place(self):
@@ -157,8 +171,10 @@ def shared(x, line):
 
 def redistribute(x, shape, mesh, source, target):
     """The part of a tensor of this shape under target's placements, of that under source's."""
+    if source == target:
+        return x
     now, shape = list(source), list(shape)
-    lines = {at: _Line(mesh, at) for at, (a, b) in enumerate(zip(source, target)) if a != b and mesh.shape[at] > 1}
+    lines = {at: line_of(mesh, at) for at, (a, b) in enumerate(zip(source, target)) if a != b and mesh.shape[at] > 1}
 
     def whole(at, axis):
         return not any(p.is_shard(axis) for i, p in enumerate(now) if i != at)

@@ -4,7 +4,7 @@ from ... import _core
 from ...framework.dtype import dtype_name
 from .dispatch import agree
 from .placement_type import Partial, ReduceType, Replicate, Shard
-from .redistribute import _Line, fills
+from .redistribute import fills, line_of
 
 DROPPED = None, None, True  # a result that nobody reads
 _SUMS = (ReduceType.kRedSum, ReduceType.kRedAvg)
@@ -301,7 +301,7 @@ def _over_classes(call, logits, label, at, first):
     whole = call.local(label, placements)
     whole = whole if whole.ndim == logits.ndim else _core.unsqueeze(whole, [-1])
     softmax, loss = _core.mp_cross_entropy(call.local(logits, own), whole, ignore_index=call.given["ignore_index"],
-                                           **_Line(call.mesh, at).place)
+                                           **line_of(call.mesh, at).place)
     rows = logits.shape[:-1]
     loss = make(DistTensor, loss, call.mesh, placements, [*rows, 1], loss.dtype)
     if first:  # beside the losses: the logarithm of each row's sum and its largest logit, which nobody reads here

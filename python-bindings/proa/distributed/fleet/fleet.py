@@ -354,6 +354,33 @@ class Fleet:
         worker.barrier()
         worker.pull_dense()
 
+    def load_inference_model(self, path, mode=0):
+        """load_model of what save_inference_model wrote: parameters and rows of tables."""
+        self.load_model(path, mode)
+
+    def load_one_table(self, table_id, path, mode=0):
+        """Has the servers read the rows of one sparse table, which save_one_table or save_persistables wrote. All workers call it."""
+        worker = self._joined("load_one_table")
+        if self.is_first_worker():
+            worker.load_table(table_id, path)
+        worker.barrier()
+
+    def save_one_table(self, table_id, path, mode=0):
+        """Has the servers write the rows of one sparse table: mode 0 all, 1 all as a base, 2 those since the last. Worker 0's call
+        counts."""
+        worker = self._joined("save_one_table")
+        if mode not in (0, 1, 2):
+            raise ValueError(f"fleet.save_one_table: mode must be 0 (all), 1 (base) or 2 (delta), got {mode!r}")
+        if self.is_first_worker():
+            worker.save_table(table_id, path, mode)
+
+    def save_dense_params(self, executor, dirname, scope, program, var_names=None):
+        """Writes the dense parameters, as the servers have them, and the program's other persistables: all, or those of var_names.
+        Worker 0's call counts."""
+        worker = self._joined("save_dense_params")
+        if self.is_first_worker():
+            worker.save_dense(dirname, scope, var_names)
+
     def _has_servers(self):
         return not self._is_collective and bool(self._maker()._get_pserver_endpoints())
 

@@ -167,18 +167,40 @@ class Worker:
     def save(self, dirname, mode):
         """Sparse tables: the servers write their rows, and this worker a table that does not grow as a whole. Dense parameters and
         the program's other persistables: a file each."""
-        names, main = {t.name for t in self.job.sparse}, self.job.main
-        self.pull_dense()
-        os.makedirs(dirname, exist_ok=True)
-        rate = main._optimizer._rate_vars.get(main) if main._optimizer is not None else None
-        for name in sorted(set(main._persistables()) - names - {rate.name if rate is not None else None}):
-            found = global_scope().find_var(name)
-            if found is not None and found.value is not None:
-                _write(found.value.numpy(), dirname, name)
+        self.save_dense(dirname)
         for table in self.job.sparse:
             _core.ps_save(self._client, table.number, os.path.abspath(dirname), mode)
             if not table.grows:
                 _write(self.rows_of(table), dirname, table.name)
+
+    @_at_once
+    def save_dense(self, dirname, scope=None, chosen=None):
+        """Dense parameters and the program's other persistables (chosen: those of these names), a file each."""
+        names, main, scope = {t.name for t in self.job.sparse}, self.job.main, scope or global_scope()
+        self.pull_dense(scope)
+        os.makedirs(dirname, exist_ok=True)
+        rate = main._optimizer._rate_vars.get(main) if main._optimizer is not None else None
+        for name in sorted(set(main._persistables()) - names - {rate.name if rate is not None else None}):
+            found = scope.find_var(name) if chosen is None or name in chosen else None
+            if found is not None and found.value is not None:
+                _write(found.value.numpy(), dirname, name)
+
+    def table(self, who, number):
+        """The sparse table of a number."""
+        found = next((t for t in self.job.sparse if t.number == number), None)
+        if found is None:
+            raise ValueError(f"fleet.{who}: there is no sparse table {number!r}; there are { {t.number: t.name for t in self.job.sparse} }")
+        return found
+
+    @_at_once
+    def save_table(self, number, dirname, mode):
+        """The servers write the rows of one sparse table."""
+        _core.ps_save(self._client, self.table("save_one_table", number).number, os.path.abspath(dirname), mode)
+
+    @_at_once
+    def load_table(self, number, dirname):
+        """The servers read the rows of one sparse table."""
+        _core.ps_load(self._client, self.table("load_one_table", number).number, os.path.abspath(dirname))
 
     @_at_once
     def load(self, dirname):
