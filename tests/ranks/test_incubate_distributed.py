@@ -107,3 +107,54 @@ def test_dates():
     data.set_date("20211111")
     with pytest.raises(ValueError, match="YYYYMMDD"):
         data.set_date("soon")
+
+
+def test_tools_for_programs(tmp_path):
+    import types
+
+    import numpy as np
+
+    from oracle import ask
+    from proa.fluid.io import save_inference_model
+    from proa.incubate.distributed.fleet import utils
+    paddle.enable_static()
+    try:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x = paddle.static.data("x", [None, 3])
+            y = paddle.static.nn.fc(x, 2)
+        exe = paddle.static.Executor()
+        exe.run(startup)
+        utils.save_program(main, str(tmp_path / "ours"))
+        ask("-c", "import sys, paddle\npaddle.enable_static()\nfrom paddle.incubate.distributed.fleet import utils\nfolder = sys.argv[1]\n"
+            "p = utils.load_program(folder + '/ours')\nassert [o.type for o in p.global_block().ops] == ['matmul_v2', 'elementwise_add']\n"
+            "utils.save_program(p, folder + '/theirs')", str(tmp_path))
+        again = utils.load_program(str(tmp_path / "theirs"))
+        assert [op.type for op in again.global_block().ops] == ["matmul_v2", "elementwise_add"]
+        utils.parse_program(main, str(tmp_path))
+        assert (tmp_path / "ops.log").read_text().startswith("ops:\n{'type': 'matmul_v2', 'input_arg_names': \"['x', 'fc_")
+        assert len((tmp_path / "vars_persistable.log").read_text().splitlines()) == 3
+        utils.graphviz(main.global_block(), str(tmp_path))
+        assert 'label="matmul_v2", shape=box' in (tmp_path / "debug.dot").read_text()
+        assert utils.check_pruned_program_vars(main, main.clone(for_test=True))
+        other = paddle.static.Program()
+        with paddle.static.program_guard(other, startup):
+            paddle.static.create_parameter([3, 5], "float32", name=main.all_parameters()[0].name)
+        with pytest.warns(UserWarning, match=r"3, 5"):
+            assert not utils.check_pruned_program_vars(main, other)
+        save_inference_model(str(tmp_path / "model"), ["x"], [y], exe, main)
+        np.savetxt(tmp_path / "x.txt", np.ones([2, 3]))
+        feed = types.SimpleNamespace(feeded_vars_names=["x"], feeded_vars_dims=[3], feeded_vars_types=["float32"],
+                                     feeded_vars_filelist=[str(tmp_path / "x.txt")])
+        fetch = types.SimpleNamespace(fetch_vars_names=None)
+        got, = utils.check_saved_vars_try_dump(str(tmp_path / "model"), "__model__", False, feed, fetch, 2, "__params__")
+        np.testing.assert_array_equal(got, exe.run(main, {"x": np.ones([2, 3], "float32")}, [y])[0])
+        feed.feeded_vars_filelist = None
+        assert utils.check_saved_vars_try_dump(str(tmp_path / "model"), "__model__", False, feed, fetch, 4, "__params__")[0].shape == (4, 2)
+        feed.feeded_vars_dims = [5]
+        with pytest.raises(RuntimeError, match="shape"):
+            utils.check_saved_vars_try_dump(str(tmp_path / "model"), "__model__", False, feed, fetch, 2, "__params__")
+        with pytest.raises(NotImplementedError, match="is_text"):
+            utils.save_program(main, str(tmp_path / "text"), is_text=True)
+    finally:
+        paddle.disable_static()

@@ -300,3 +300,91 @@ for source, target in [(stages[0], whole), (whole, stages[1]), (stages[1], stage
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_meshes_as_stages(tmp_path, ranks):
     passes(tmp_path, ranks, STAGES)
+
+
+STATES = """
+from proa.distributed import ProcessMesh, Replicate, Shard, shard_layer, shard_optimizer, shard_tensor
+nn, R, mesh = paddle.nn, Replicate(), ProcessMesh([0, 1])
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.first, self.second = nn.Conv2D(3, 4, 3, bias_attr=False), nn.BatchNorm2D(4), nn.Linear(144, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.second(nn.functional.relu(self.first(self.norm(self.conv(x)).flatten(1))))
+
+def places(name, layer, mesh):
+    if name == "first":
+        layer.weight = shard_tensor(layer.weight, mesh, [Shard(1)])
+        layer.bias = shard_tensor(layer.bias, mesh, [Shard(0)])
+    if name == "second":
+        layer.weight = shard_tensor(layer.weight, mesh, [Shard(0)])
+
+def divided(name, param, state):
+    at = param.placements[0]
+    return dist.reshard(state, mesh, [Shard(0)]) if at == R and state.shape[0] % 2 == 0 else state
+
+def batch(step, place):
+    draw = np.random.RandomState(step)
+    return place(draw.uniform(-1, 1, (4, 3, 8, 8)).astype("float32")), place(draw.randint(0, 3, (4, 1)))
+
+def steps(net, opt, numbers, place, level="O0", scaler=None):
+    losses = []
+    for step in numbers:
+        x, y = batch(step, place)
+        with paddle.amp.auto_cast(enable=level != "O0", level=level if level != "O0" else "O1", dtype="bfloat16"):
+            loss = nn.functional.cross_entropy(net(x), y)
+        if scaler:
+            scaler.scale(loss).backward()
+            scaler.step(opt)
+            scaler.update()
+        else:
+            loss.backward()
+            opt.step()
+        opt.clear_grad()
+        losses.append(float(loss))
+    return losses
+
+def made(shard_fn=None, on_mesh=True, **options):
+    paddle.seed(2)
+    net = Net()
+    if on_mesh:
+        shard_layer(net, mesh, places)
+    opt = paddle.optimizer.AdamW(0.01, parameters=net.parameters(), **options)
+    return net, shard_optimizer(opt, shard_fn) if on_mesh else opt
+
+split = lambda v: shard_tensor(v, mesh, [Shard(0)])
+one, plain = made(on_mesh=False)
+want = steps(one, plain, range(6), paddle.to_tensor)
+for shard_fn in (None, divided):
+    net, opt = made(shard_fn)
+    np.testing.assert_allclose(steps(net, opt, range(3), split), want[:3], rtol=1e-4)
+    state = {**net.state_dict(), **opt.state_dict()}
+    assert all(v.is_dist() for v in state.values())
+    folder = f"{sys.argv[1]}/{shard_fn is None}"
+    dist.save_state_dict({**net.state_dict(), **{f"opt{i}": v for i, v in enumerate(opt.state_dict().values())}}, folder)
+    for other in (None, divided):  # the states may be placed in another way where they are loaded
+        net, opt = made(other)
+        found = {**net.state_dict(), **{f"opt{i}": v for i, v in enumerate(opt.state_dict().values())}}
+        dist.load_state_dict(found, folder)
+        np.testing.assert_allclose(steps(net, opt, range(3, 6), split), want[3:], rtol=1e-4)
+for key, value in one.state_dict().items():  # running statistics are those of the whole batch
+    np.testing.assert_allclose(net.state_dict()[key].numpy(), value.numpy(), rtol=2e-3, atol=2e-5, err_msg=key)
+
+# Half parameters with masters, and loss scaling.
+one, plain = made(on_mesh=False, multi_precision=True)
+one, plain = paddle.amp.decorate(one, plain, level="O2", dtype="bfloat16")
+want = steps(one, plain, range(4), paddle.to_tensor, "O2", paddle.amp.GradScaler(init_loss_scaling=256.0))
+paddle.seed(2)
+net = paddle.amp.decorate(Net(), level="O2", dtype="bfloat16")
+shard_layer(net, mesh, places)
+opt = shard_optimizer(paddle.optimizer.AdamW(0.01, parameters=net.parameters(), multi_precision=True))
+got = steps(net, opt, range(4), split, "O2", paddle.amp.GradScaler(init_loss_scaling=256.0))
+np.testing.assert_allclose(got, want, rtol=3e-2)
+assert net.first.weight.dtype == paddle.bfloat16 and net.first.weight._local_shape == [144, 4]
+"""
+
+
+def test_states(tmp_path):
+    passes(tmp_path, 2, STATES)
