@@ -69,6 +69,11 @@ CASES = {
     "concat": (lambda x, y: paddle.concat([x, y], 1), [4, 8], [4, 4]), "split": (lambda x: paddle.split(x, 2, 1)[1], [4, 8]),
     "stack": (lambda x, y: paddle.stack([x, y]), [4, 8], [4, 8]), "slice": (lambda x: x[:, 2:6], [4, 8]), "row": (lambda x: x[1], [4, 8]),
     "picked": (lambda x: x[..., None, ::2], [4, 4, 8]), "gathered": (lambda x, i: paddle.gather(x, i), [8, 4], ("i", 8, [4])),
+    "topk": (lambda x: paddle.topk(x, 2, 0)[0], [4, 8]), "flip": (lambda x: x.flip([0]), [4, 8]), "cumprod": (lambda x: x.cumprod(1), [4, 8]),
+    "argmax": (lambda x: (x * x).sum() * x.argmax(1).astype("float32"), [4, 8]), "stack of three": (lambda x, y, z: paddle.stack(
+        [x, y, z], -1), [4, 2, 4], [4, 2, 4], [4, 2, 4]), "heads": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [4, 3, 4, 8],
+                                                                 [4, 3, 4, 8], [4, 3, 4, 8]),
+    "causal heads": (lambda q, k: F.scaled_dot_product_attention(q, k, k, is_causal=True), [4, 3, 4, 8], [4, 3, 4, 8]),
     "cumsum": (lambda x: x.cumsum(0), [4, 8]), "sort": (lambda x: x.sort(-1), [4, 8]), "cast": (lambda x: x.astype("float64"), [4, 8]),
     "conv2d": (lambda x, w: F.conv2d(x, w), [4, 2, 5, 5], [4, 2, 3, 3]), "batch_norm": (lambda x: F.batch_norm(
         x, paddle.zeros([2]), paddle.ones([2]), training=True), [4, 2, 4]),

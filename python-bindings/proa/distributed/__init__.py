@@ -46,3 +46,7 @@ def __getattr__(name):
     if name in _HOME:
         found = globals()[name] = getattr(found, name)
     return found
+
+
+def __dir__():
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -211,6 +211,28 @@ def softmax(call):
     return _targets(call, x, target), [(target, x.shape)]
 
 
+def along(call):
+    """Sorting, sums and the like along one axis, each result of x's shape but for that axis."""
+    x = call.given["x"]
+    axes = _axes(call.given.get("axis", call.given.get("dim")), x.ndim)
+    if axes is None or len(axes) >= max(x.ndim, 1) or not call.even(x) or call.given.get("flatten") or call.given.get("k_tensor") is not None:
+        return None
+    target = _kept(call, x, axes)
+    return _targets(call, x, target), [(target, None)]
+
+
+def attention(call):
+    """Attention of [batch, positions, heads, size]: batch and heads may be divided."""
+    q, k, v = (call.given[name] for name in ("query", "key", "value"))
+    if call.given["attn_mask"] is not None or call.given["dropout_p"] or q.ndim != 4 or not all(call.even(t) for t in (q, k, v)):
+        return None
+    target = [p if p.is_shard(0) or p.is_shard(2) else Replicate() for p in call.placements(q)]
+    for at, p in enumerate(target):
+        if p.is_shard() and any(t.shape[p.get_dim()] % call.mesh.shape[at] for t in (k, v)) or len({id(t) for t in (q, k, v)}) < 3:
+            return None
+    return [list(target) for _ in call.tensors], [(target, None)]
+
+
 def layer_norm(call):
     """Over the last axes: the first ones may be divided."""
     x, begin = call.given["x"], call.given["begin_norm_axis"]
@@ -432,6 +454,18 @@ def joined(call):
     return [list(target) for _ in call.tensors], [(target, shape)]
 
 
+def stacked(call):
+    """Tensors along a new axis; all are as the first divided one is."""
+    tensors, axis = call.given["x"], call.given["axis"]
+    if len(call.tensors) != len(tensors) or any(t.shape != tensors[0].shape for t in tensors):
+        return None
+    first = next((t for t in tensors if any(p.is_shard() for p in call.placements(t))), tensors[0])
+    axis = axis + first.ndim + 1 if axis < 0 else axis
+    target = [p if p.is_shard() else Replicate() for p in call.placements(first)]
+    out = [Shard(p.get_dim() + (p.get_dim() >= axis)) if p.is_shard() else p for p in target]
+    return [list(target) for _ in call.tensors], [(out, [*first.shape[:axis], len(tensors), *first.shape[axis:]])]
+
+
 def split(call):
     """Parts along an axis that is not divided."""
     x, axis = call.given["x"], call.given["axis"]
@@ -478,8 +512,9 @@ _RULES = {
     "class_cross_entropy": cross_entropy, "softmax_with_cross_entropy": cross_entropy,
     "transpose": transpose, "reshape": reshape, "squeeze": squeeze, "unsqueeze": unsqueeze,
     "flatten": flatten, "dropout": dropout,
-    "concat": joined, "split": split, "getitem": getitem,
+    "concat": joined, "stack": stacked, "split": split, "getitem": getitem,
+    **{name: along for name in ("cumsum", "cumprod", "sort", "argsort", "flip", "topk")}, "argmax": _reduction(None), "argmin": _reduction(None),
     **{name: batched("x") for name in ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d",
                                        "adaptive_max_pool2d", "group_norm", "instance_norm")},
-    "scaled_dot_product_attention": batched("q", "k", "v", "query", "key", "value"),
+    "scaled_dot_product_attention": attention,
 }
