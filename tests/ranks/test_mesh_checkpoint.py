@@ -113,6 +113,16 @@ for config, every in [(None, 1), ({"sharding": {"enable": True, "stage": 1, "deg
     state = model.state_dict()
     assert len(state) > 8 and all(v.is_dist() for v in state.values())
     dist.save_state_dict(state, sys.argv[1] + f"/model{every}{config is None}")
+
+# Dropout in a captured step: the mask is the first process's.
+paddle.seed(3)
+net = shard_layer(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4)), mesh)
+model, _ = to_static(net, None, nn.CrossEntropyLoss(), paddle.optimizer.SGD(0.1, parameters=net.parameters()))
+paddle.seed(10 + rank)
+losses, found = [float(model(x, y)) for x, y in data], []
+assert "c_broadcast" in [op.type for op in model.dist_main_program("train").global_block().ops] and len(set(losses)) == len(losses)
+dist.all_gather_object(found, [losses, net[2].weight._local_value().numpy().tolist()])
+assert found[0] == found[1]
 try:
     to_static(net, None, None, None, Strategy({"pipeline": {"enable": True}}))
 except NotImplementedError as e:

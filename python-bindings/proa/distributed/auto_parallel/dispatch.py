@@ -154,7 +154,8 @@ def call(name, function, args, keywords):
         targets, outs = plan
     result = made.run(targets)
     if name in _RANDOM:
-        agree(made.mesh, result if isinstance(result, (list, tuple)) else [result])
+        several = isinstance(result, (list, tuple))
+        result = [agree(made.mesh, r) for r in result] if several else agree(made.mesh, result)
     return _wrapped(made.mesh, result, outs)
 
 
@@ -162,13 +163,12 @@ def call(name, function, args, keywords):
 _RANDOM = frozenset("multinomial bernoulli poisson randint_like uniform_ normal_ gaussian_ exponential_ cauchy_ geometric_ bernoulli_".split())
 
 
-def agree(mesh, tensors):
-    """Gives all processes of a mesh the first one's tensors."""
-    if mesh.size > 1 and mesh.coordinates() is not None:
-        from ..communication import broadcast
-        for t in tensors:
-            if isinstance(t, _core.Tensor):
-                broadcast(t.detach(), mesh.process_ids[0], mesh.group(*range(mesh.ndim)))
+def agree(mesh, tensor):
+    """The tensor of a mesh's first process, on all of them."""
+    if mesh.size < 2 or mesh.coordinates() is None or not isinstance(tensor, _core.Tensor):
+        return tensor
+    group = mesh.group(*range(mesh.ndim))
+    return _core.broadcast(tensor, src=group.get_group_rank(mesh.process_ids[0]), group=group.id)
 
 
 def _wrapped(mesh, result, outs):
@@ -219,7 +219,7 @@ def in_place(function, args, keywords):
     made.called()
     whole = wholes[made.index(target)]
     if function.__name__ in _RANDOM:
-        agree(made.mesh, [whole])
+        whole = agree(made.mesh, whole)
     part = redistribute(whole, target.shape, made.mesh, [Replicate()] * made.mesh.ndim, target._placements)
     if local.stop_gradient and part.stop_gradient or not recording:
         held = _core.set_recording(False)

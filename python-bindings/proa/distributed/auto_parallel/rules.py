@@ -403,8 +403,7 @@ def dropout(call):
     def composed():
         given["x"] = _core.full(x.shape, 1, dtype=x.dtype)
         scaled, kept = function(**given)
-        agree(call.mesh, [scaled])
-        return _core.multiply(x, scaled), kept
+        return _core.multiply(x, agree(call.mesh, scaled)), kept
     return composed
 
 
