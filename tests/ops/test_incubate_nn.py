@@ -4,6 +4,7 @@ import proa as paddle
 import pytest
 from proa.incubate import nn
 from proa.incubate.nn import functional as F
+from serving import eight_bits
 
 
 def close(got, want, tol=1e-6):
@@ -62,6 +63,18 @@ def test_norms():
     close(out.reshape([2, 12]), (whole - whole.mean(1, keepdims=True)) / np.sqrt(whole.var(1, keepdims=True) + 1e-5), 1e-4)
 
 
+@pytest.mark.parametrize("round_type", [0, 1])
+def test_norms_of_eight_bits(round_type):
+    x = np.random.default_rng(7).uniform(-1, 1, (4, 16)).astype("float32")
+    bounds = {"quant_scale": 0.3, "quant_round_type": round_type, "quant_max_bound": 100.0, "quant_min_bound": -40.0}
+    for norm in (F.fused_rms_norm, F.fused_layer_norm):
+        settings = (paddle.to_tensor(x), paddle.ones([16]), paddle.zeros([16]), 1e-5)
+        whole = {"begin_norm_axis": 1, "residual": paddle.to_tensor(x)}
+        plain, got = norm(*settings, **whole)[0].numpy(), norm(*settings, **whole, **bounds)[0]
+        assert got.dtype == paddle.int8 and norm(*settings, **whole, **bounds)[1].dtype == paddle.float32
+        np.testing.assert_array_equal(got.numpy(), eight_bits(np.float32(100 * 0.3) * plain, round_type, 100, -40))
+
+
 def test_rotary_positions_are_rotations():
     q = paddle.rand([1, 5, 2, 8])
     for neighbors in (True, False):
@@ -98,5 +111,3 @@ def test_experts_and_feedforward():
     close(moe(x, gate), each[0] * share[..., :1] + each[1] * share[..., 1:], 1e-5)
     with pytest.raises(NotImplementedError, match="act_type"):
         nn.FusedEcMoe(4, 8, 2, "tanh")
-    with pytest.raises(NotImplementedError, match=r"\(Unimplemented\) fused_feedforward: ring_id"):
-        F.fused_feedforward(x, paddle.rand([4, 4]), paddle.rand([4, 4]), ring_id=0)

@@ -1,11 +1,17 @@
 """paddle.incubate.nn.functional: the formulas that Paddle documents for its fused kernels. Uses nn.functional and _core."""
 from ... import _core
 from ...nn import functional as F
+from .cached_attention import masked_multihead_attention
+from .multi_transformer import fused_multi_transformer
+from .paged_attention import block_multihead_attention
+from .quantized import to_int8
+from .rotary import turned
+from .tensor_parallel import shared, summed
 
-__all__ = ["fused_multi_head_attention", "fused_feedforward", "fused_matmul_bias", "fused_linear",
+__all__ = ["fused_multi_head_attention", "fused_feedforward", "fused_multi_transformer", "fused_matmul_bias", "fused_linear",
            "fused_linear_activation", "fused_bias_dropout_residual_layer_norm", "fused_ec_moe", "fused_dropout_add",
            "fused_rotary_position_embedding", "variable_length_memory_efficient_attention", "fused_rms_norm",
-           "fused_layer_norm"]
+           "fused_layer_norm", "masked_multihead_attention", "block_multihead_attention"]
 
 
 def _plus(x, y):
@@ -14,16 +20,6 @@ def _plus(x, y):
 
 def _last_norm(x, scale, bias, epsilon):
     return F.layer_norm(x, x.shape[-1:], scale, bias, epsilon)
-
-
-def _single(who, ring_id):
-    if ring_id != -1:
-        raise NotImplementedError(f"(Unimplemented) {who}: ring_id is {ring_id}; tensor parallel is not supported, leave it out")
-
-
-def _unquantized(who, scale):
-    if scale > 0:
-        raise NotImplementedError(f"(Unimplemented) {who}: quant_scale is {scale}; quantized results are not supported")
 
 
 def fused_matmul_bias(x, y, bias=None, transpose_x=False, transpose_y=False, name=None):
@@ -96,11 +92,11 @@ def fused_multi_head_attention(x, qkv_weight, linear_weight, pre_layer_norm=Fals
     """Self attention of x [B, S, embed] with its projections, dropouts, residual and layer norm, before or behind.
     qkv_weight is [3, heads, D, embed], or [embed, 3 · embed] with transpose_qkv_wb; with cache_kv [2, B, heads, S, D] also
     the longer cache is returned."""
-    _single("fused_multi_head_attention", ring_id)
     inner = _last_norm(x, pre_ln_scale, pre_ln_bias, pre_ln_epsilon) if pre_layer_norm else x
-    out, cache = _self_attention(inner, qkv_weight, qkv_bias, num_heads, transpose_qkv_wb, cache_kv, attn_mask,
+    out, cache = _self_attention(shared(inner, ring_id), qkv_weight, qkv_bias, num_heads, transpose_qkv_wb, cache_kv, attn_mask,
                                  attn_dropout_rate, training, mode)
-    out = F.dropout(fused_linear(out, linear_weight, linear_bias), dropout_rate, training=training, mode=mode)
+    out = _plus(summed(_core.matmul(out, linear_weight), ring_id), linear_bias)
+    out = F.dropout(out, dropout_rate, training=training, mode=mode)
     if add_residual:
         out = x + out
     if not pre_layer_norm:
@@ -113,11 +109,11 @@ def fused_feedforward(x, linear1_weight, linear2_weight, linear1_bias=None, line
                       activation="relu", ln1_epsilon=1e-5, ln2_epsilon=1e-5, pre_layer_norm=False, training=True,
                       mode="upscale_in_train", ring_id=-1, add_residual=True, name=None):
     """Two linear maps with an activation and dropouts, a residual, and layer norm before (ln1) or behind (ln2)."""
-    _single("fused_feedforward", ring_id)
     inner = _last_norm(x, ln1_scale, ln1_bias, ln1_epsilon) if pre_layer_norm else x
-    inner = getattr(F, activation)(fused_linear(inner, linear1_weight, linear1_bias))
+    inner = getattr(F, activation)(fused_linear(shared(inner, ring_id), linear1_weight, linear1_bias))
     inner = F.dropout(inner, dropout1_rate, training=training, mode=mode)
-    out = F.dropout(fused_linear(inner, linear2_weight, linear2_bias), dropout2_rate, training=training, mode=mode)
+    out = _plus(summed(_core.matmul(inner, linear2_weight), ring_id), linear2_bias)
+    out = F.dropout(out, dropout2_rate, training=training, mode=mode)
     if add_residual:
         out = x + out
     return out if pre_layer_norm else _last_norm(out, ln2_scale, ln2_bias, ln2_epsilon)
@@ -137,14 +133,6 @@ def fused_ec_moe(x, gate, bmm0_weight, bmm0_bias, bmm1_weight, bmm1_bias, act_ty
 
 
 # ---- positions ------------------------------------------------------------------------------------------------------
-
-def _rotated(x, by_pairs):
-    """x turned by a right angle: neighbors (−b, a), or halves."""
-    if by_pairs:
-        return _core.reshape(_core.stack([-x[..., 1::2], x[..., ::2]], -1), x.shape)
-    half = x.shape[-1] // 2
-    return _core.concat([-x[..., half:], x[..., :half]], -1)
-
 
 def _angles(length, depth, by_pairs, dtype):
     """(sin, cos) [1, length, 1, depth] of positions at the base 10000."""
@@ -166,7 +154,7 @@ def fused_rotary_position_embedding(q, k=None, v=None, sin=None, cos=None, posit
         sin, cos = (_core.unsqueeze(F.embedding(position_ids, t), [2]) for t in (sin, cos))
     else:
         sin, cos = (_core.reshape(t[:length], [1, length, 1, depth]) for t in (sin, cos))
-    return tuple(None if x is None else x * cos + _rotated(x, use_neox_rotary_style) * sin for x in (q, k, v))
+    return tuple(None if x is None else turned(x, cos, sin, use_neox_rotary_style) for x in (q, k, v))
 
 
 def variable_length_memory_efficient_attention(query, key, value, seq_lens, kv_seq_lens, mask=None, scale=None,
@@ -192,23 +180,26 @@ def variable_length_memory_efficient_attention(query, key, value, seq_lens, kv_s
 def fused_rms_norm(x, norm_weight, norm_bias, epsilon, begin_norm_axis, bias=None, residual=None, quant_scale=-1,
                    quant_round_type=0, quant_max_bound=0, quant_min_bound=0):
     """(x' / sqrt(mean(x'²) + epsilon) · norm_weight + norm_bias, x') of x' = x + bias + residual, over the dims from
-    begin_norm_axis."""
-    _unquantized("fused_rms_norm", quant_scale)
+    begin_norm_axis. With quant_scale > 0 the first is int8: quant_max_bound · quant_scale times it, rounded (quant_round_type
+    0: ties to even, 1: away from zero), cut to the bounds."""
     whole = _plus(_plus(x, bias), residual)
     axes = list(range(begin_norm_axis % whole.ndim, whole.ndim))
     out = whole * _core.rsqrt(_core.mean(whole * whole, axes, True) + epsilon)
     shape = whole.shape[axes[0]:]
-    return _plus(out * _core.reshape(norm_weight, shape),
-                 None if norm_bias is None else _core.reshape(norm_bias, shape)), whole
+    out = _plus(out * _core.reshape(norm_weight, shape), None if norm_bias is None else _core.reshape(norm_bias, shape))
+    if quant_scale > 0:
+        out = to_int8(out, quant_scale, quant_round_type, quant_max_bound, quant_min_bound)
+    return out, whole
 
 
 def fused_layer_norm(x, norm_weight, norm_bias, epsilon, residual_alpha=1.0, begin_norm_axis=1, bias=None, residual=None,
                      quant_scale=-1, quant_round_type=0, quant_max_bound=0, quant_min_bound=0):
     """Layer norm of x + bias + residual_alpha · residual over the dims from begin_norm_axis; with a residual also that
-    sum."""
-    _unquantized("fused_layer_norm", quant_scale)
+    sum. With quant_scale > 0 the norm is int8, as fused_rms_norm's."""
     whole = _plus(_plus(x, bias), None if residual is None else residual * residual_alpha)
     shape = whole.shape[begin_norm_axis % whole.ndim:]
     weight, shift = (None if t is None else _core.reshape(t, shape) for t in (norm_weight, norm_bias))
     out = whole if weight is None and shift is None else F.layer_norm(whole, shape, weight, shift, epsilon)
+    if quant_scale > 0:
+        out = to_int8(out, quant_scale, quant_round_type, quant_max_bound, quant_min_bound)
     return out if residual is None else (out, whole)

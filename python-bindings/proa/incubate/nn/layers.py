@@ -2,15 +2,42 @@
 from ...nn import Layer
 from ...nn.initializer import Constant
 from . import functional as F
+from .multi_transformer import WEIGHTS
 
-__all__ = ["FusedMultiHeadAttention", "FusedFeedForward", "FusedTransformerEncoderLayer", "FusedLinear",
-           "FusedBiasDropoutResidualLayerNorm", "FusedEcMoe", "FusedDropoutAdd"]
+__all__ = ["FusedMultiHeadAttention", "FusedFeedForward", "FusedTransformerEncoderLayer", "FusedMultiTransformer",
+           "FusedLinear", "FusedBiasDropoutResidualLayerNorm", "FusedEcMoe", "FusedDropoutAdd"]
 
 
 def _check_positive(who, **sizes):
     for name, size in sizes.items():
         if size <= 0:
             raise AssertionError(f"{who}: {name}: expected more than 0, got {size}")
+
+
+def _own_share(who, nranks, ring_id, **sizes):
+    """A rank's part of each size; a group is needed if there are several ranks."""
+    if nranks > 1 and ring_id == -1:
+        raise AssertionError(f"{who}: ring_id: expected the group of the {nranks} ranks, got -1")
+    for name, size in sizes.items():
+        if size % nranks:
+            raise AssertionError(f"{who}: {name}: expected a multiple of the {nranks} ranks, got {size}")
+    return [size // nranks for size in sizes.values()]
+
+
+def _of_layer(kind, attrs, layer, count):
+    """One layer's attribute, of a list with one for each or of one for all."""
+    if not isinstance(attrs, (list, tuple)):
+        return attrs
+    if len(attrs) != count:
+        raise AssertionError(f"FusedMultiTransformer: {kind}: expected attributes of {count} layers, got {len(attrs)}")
+    return attrs[layer]
+
+
+def _divide(nranks, *parameters):
+    """Marks the parameters of which each rank has its own part."""
+    for parameter in parameters:
+        if nranks > 1 and parameter is not None:
+            parameter.is_distributed = True
 
 
 class _Fused(Layer):
@@ -73,15 +100,18 @@ class FusedMultiHeadAttention(_Fused):
                  name=None):
         super().__init__()
         _check_positive("FusedMultiHeadAttention", embed_dim=embed_dim, num_heads=num_heads)
-        if embed_dim % num_heads or need_weights or nranks != 1:
-            raise AssertionError("FusedMultiHeadAttention: expected embed_dim to be a multiple of num_heads, need_weights=False"
-                                 f" and nranks=1, got {embed_dim} and {num_heads}, {need_weights}, {nranks}")
+        if embed_dim % num_heads or need_weights:
+            raise AssertionError("FusedMultiHeadAttention: expected embed_dim to be a multiple of num_heads and need_weights=False"
+                                 f", got {embed_dim} and {num_heads}, {need_weights}")
         depth = embed_dim // num_heads
+        num_heads, = _own_share("FusedMultiHeadAttention", nranks, ring_id, num_heads=num_heads)
+        own = num_heads * depth
         self.qkv_weight = self.create_parameter(
-            [embed_dim, 3 * embed_dim] if transpose_qkv_wb else [3, num_heads, depth, embed_dim], attr=qkv_weight_attr)
-        self.qkv_bias = self.create_parameter([3 * embed_dim] if transpose_qkv_wb else [3, num_heads, depth],
+            [embed_dim, 3 * own] if transpose_qkv_wb else [3, num_heads, depth, embed_dim], attr=qkv_weight_attr)
+        self.qkv_bias = self.create_parameter([3 * own] if transpose_qkv_wb else [3, num_heads, depth],
                                               attr=qkv_bias_attr, is_bias=True)
-        self.linear_weight = self.create_parameter([embed_dim, embed_dim], attr=linear_weight_attr)
+        self.linear_weight = self.create_parameter([own, embed_dim], attr=linear_weight_attr)
+        _divide(nranks, self.qkv_weight, self.qkv_bias, self.linear_weight)
         self.linear_bias = self.create_parameter([embed_dim], attr=linear_bias_attr, is_bias=True)
         self.pre_ln_scale = self.pre_ln_bias = self.ln_scale = self.ln_bias = None
         if normalize_before:
@@ -115,10 +145,12 @@ class FusedFeedForward(_Fused):
                  ln2_scale_attr=None, ln2_bias_attr=None, nranks=1, ring_id=-1, name=None):
         super().__init__()
         _check_positive("FusedFeedForward", d_model=d_model, dim_feedforward=dim_feedforward)
+        dim_feedforward, = _own_share("FusedFeedForward", nranks, ring_id, dim_feedforward=dim_feedforward)
         self._linear1_weight = self.create_parameter([d_model, dim_feedforward], attr=linear1_weight_attr)
         self._linear1_bias = self.create_parameter([dim_feedforward], attr=linear1_bias_attr, is_bias=True)
         self._linear2_weight = self.create_parameter([dim_feedforward, d_model], attr=linear2_weight_attr)
         self._linear2_bias = self.create_parameter([d_model], attr=linear2_bias_attr, is_bias=True)
+        _divide(nranks, self._linear1_weight, self._linear1_bias, self._linear2_weight)
         self._ln1_scale = self._ln1_bias = self._ln2_scale = self._ln2_bias = None
         if normalize_before:
             self._ln1_scale, self._ln1_bias = self._norm(d_model, ln1_scale_attr, ln1_bias_attr)
@@ -160,6 +192,61 @@ class FusedTransformerEncoderLayer(Layer):
         if cache is None:
             return self.ffn(out)
         return self.ffn(out[0]), out[1]
+
+
+class FusedMultiTransformer(_Fused):
+    """num_layers transformer layers for generation, whose caches are written in place: fused_multi_transformer. Attributes may
+    be lists, one a layer. As in Paddle, parameters are in lists, which parameters() and state_dict() do not look into.
+
+    >>> model = paddle.incubate.nn.FusedMultiTransformer(8, 2, 16, num_layers=1)
+    >>> caches = [paddle.zeros([2, 1, 2, 6, 4])]
+    >>> model(paddle.rand([1, 3, 8]), caches=caches)[0].shape
+    [1, 3, 8]
+    >>> model(paddle.rand([1, 1, 8]), caches=caches, time_step=paddle.to_tensor([3], "int32"))[0].shape
+    [1, 1, 8]
+    """
+
+    def __init__(self, embed_dim, num_heads, dim_feedforward, dropout_rate=0.0, activation="gelu", normalize_before=True,
+                 ln_scale_attrs=None, ln_bias_attrs=None, qkv_weight_attrs=None, qkv_bias_attrs=None,
+                 linear_weight_attrs=None, linear_bias_attrs=None, ffn_ln_scale_attrs=None, ffn_ln_bias_attrs=None,
+                 ffn1_weight_attrs=None, ffn1_bias_attrs=None, ffn2_weight_attrs=None, ffn2_bias_attrs=None, epsilon=1e-5,
+                 num_layers=-1, nranks=1, trans_qkvw=True, ring_id=-1, name=None):
+        super().__init__()
+        _check_positive("FusedMultiTransformer", embed_dim=embed_dim, num_heads=num_heads, dim_feedforward=dim_feedforward)
+        if embed_dim % num_heads:
+            raise AssertionError(f"FusedMultiTransformer: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
+        heads, inner = _own_share("FusedMultiTransformer", nranks, ring_id, num_heads=num_heads, dim_feedforward=dim_feedforward)
+        count = len(qkv_weight_attrs) if isinstance(qkv_weight_attrs, (list, tuple)) else num_layers
+        _check_positive("FusedMultiTransformer", num_layers=count)
+        self.normalize_before, self._epsilon, self._trans_qkvw, self._ring_id = normalize_before, epsilon, trans_qkvw, ring_id
+        self._dim_feedforward, self.dropout_rate, self.activation, self.name = inner, dropout_rate, activation, name
+        qkv = [3, heads, self.head_dim, embed_dim] if trans_qkvw else [embed_dim, 3, heads, self.head_dim]
+        one = Constant(1.0)
+        kinds = {"ln_scales": ([embed_dim], ln_scale_attrs, one), "ln_biases": ([embed_dim], ln_bias_attrs, None),
+                 "qkv_weights": (qkv, qkv_weight_attrs, None), "qkv_biases": ([3, heads, self.head_dim], qkv_bias_attrs, None),
+                 "linear_weights": ([heads * self.head_dim, embed_dim], linear_weight_attrs, None),
+                 "linear_biases": ([embed_dim], linear_bias_attrs, None),
+                 "ffn_ln_scales": ([embed_dim], ffn_ln_scale_attrs, one), "ffn_ln_biases": ([embed_dim], ffn_ln_bias_attrs, None),
+                 "ffn1_weights": ([embed_dim, inner], ffn1_weight_attrs, None), "ffn1_biases": ([inner], ffn1_bias_attrs, None),
+                 "ffn2_weights": ([inner, embed_dim], ffn2_weight_attrs, None), "ffn2_biases": ([embed_dim], ffn2_bias_attrs, None)}
+        for kind in kinds:
+            setattr(self, kind, [])
+        for layer in range(count):
+            for kind, (shape, attrs, initial) in kinds.items():
+                attr = _of_layer(kind, attrs, layer, count)
+                getattr(self, kind).append(self.create_parameter(shape, attr=attr, is_bias=kind.endswith("biases"),
+                                                                 default_initializer=initial))
+        divided = ("qkv_weights", "qkv_biases", "ffn1_weights", "ffn1_biases", "linear_weights", "ffn2_weights")
+        _divide(nranks, *(parameter for kind in divided for parameter in getattr(self, kind)))
+
+    def forward(self, src, attn_mask=None, caches=None, pre_caches=None, rotary_embs=None, rotary_emb_dims=0, seq_lens=None,
+                time_step=None):
+        return F.fused_multi_transformer(
+            src, **{kind: getattr(self, kind) for kind in WEIGHTS}, pre_layer_norm=self.normalize_before, epsilon=self._epsilon,
+            cache_kvs=caches, pre_caches=pre_caches, seq_lens=seq_lens, rotary_embs=rotary_embs, time_step=time_step,
+            attn_mask=attn_mask, dropout_rate=self.dropout_rate, rotary_emb_dims=rotary_emb_dims, activation=self.activation,
+            training=self.training, trans_qkvw=self._trans_qkvw, ring_id=self._ring_id)
 
 
 class FusedEcMoe(Layer):
