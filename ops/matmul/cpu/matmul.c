@@ -76,47 +76,87 @@ static int64_t thin_chunks(const matmul_product *p) { return (thin_length(p) + T
 #define T double
 #include "ops/matmul/cpu/complex.inc"
 
-/* One sum a row, each in the same chains whatever the threads. */
+/* One sum a row of a matrix, or of each of a batch, in the same chains whatever the threads. */
 typedef struct dots_job {
-    const float *rows, *vector;
-    float *out;
-    int64_t k, stride;
+    const matmul_product *p;
+    bool by_x; /* the matrix is x */
+    int64_t length, stride;
 } dots_job;
 
 typedef float dot_lanes __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef float dot_quarter __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* DOT_WIDTH: lanes. DOT_CHAINS: vectors of partial sums. DOT_AHEAD: floats by which rows are prefetched. */
+enum { DOT_WIDTH = VECTOR_BYTES / 4, DOT_CHAINS = 4, DOT_STEP = DOT_CHAINS * DOT_WIDTH, DOT_AHEAD = 1024 };
+
+static inline dot_lanes dot_product(const float *a, const float *v)
+{
+    return *(const dot_lanes *)(const void *)a * *(const dot_lanes *)(const void *)v;
+}
+
+/* Partial sums of a row: lane l has the products at l, l + 4, … of the part that whole vectors cover. */
+static inline dot_quarter dot_vectors(const float *a, const float *v, int64_t k)
+{
+    dot_lanes s[DOT_CHAINS] = {{0}};
+    int64_t i = 0;
+    for (; i + DOT_STEP <= k; i += DOT_STEP) {
+#pragma GCC unroll 4
+        for (int c = 0; c < DOT_CHAINS; c++)
+            s[c] += dot_product(a + i + c * DOT_WIDTH, v + i + c * DOT_WIDTH);
+        for (int c = 0; c < DOT_STEP; c += 16) __builtin_prefetch(a + i + c + DOT_AHEAD);
+    }
+    for (; i + DOT_WIDTH <= k; i += DOT_WIDTH) s[0] += dot_product(a + i, v + i);
+    union {
+        dot_lanes whole;
+        dot_quarter quarter[VECTOR_BYTES / 16];
+    } sum = {(s[0] + s[1]) + (s[2] + s[3])};
+    for (int half = VECTOR_BYTES / 32; half > 0; half /= 2)
+        for (int c = 0; c < half; c++) sum.quarter[c] += sum.quarter[c + half];
+    return sum.quarter[0];
+}
+
+static inline float dot_rest(float sum, const float *a, const float *v, int64_t k)
+{
+    for (int64_t i = k / DOT_WIDTH * DOT_WIDTH; i < k; i++) sum += a[i] * v[i];
+    return sum;
+}
+
+/* out[0..n) of n rows, four at a time: their lanes are added as those of one are. */
+static void dots(const float *rows, int64_t stride, const float *v, int64_t k, int64_t n, float *out)
+{
+    int64_t r = 0;
+    for (; r + 4 <= n; r += 4, rows += 4 * stride) {
+        dot_quarter s[4];
+        for (int i = 0; i < 4; i++) s[i] = dot_vectors(rows + i * stride, v, k);
+        for (int i = 0; i < 4; i++)
+            out[r + i] = dot_rest((s[i][0] + s[i][2]) + (s[i][1] + s[i][3]), rows + i * stride, v, k);
+    }
+    for (; r < n; r++, rows += stride) {
+        dot_quarter s = dot_vectors(rows, v, k);
+        out[r] = dot_rest((s[0] + s[2]) + (s[1] + s[3]), rows, v, k);
+    }
+}
 
 static void dots_range(int64_t begin, int64_t end, void *context)
 {
     const dots_job *j = context;
-    enum { WIDTH = VECTOR_BYTES / 4, CHAINS = 4, STEP = CHAINS * WIDTH, FETCH = 1024 };
-    for (int64_t r = begin; r < end; r++) {
-        const float *a = j->rows + r * j->stride, *v = j->vector;
-        dot_lanes s[CHAINS] = {{0}};
-        int64_t i = 0;
-        for (; i + STEP <= j->k; i += STEP) {
-#pragma GCC unroll 4
-            for (int c = 0; c < CHAINS; c++)
-                s[c] += *(const dot_lanes *)(const void *)(a + i + c * WIDTH) *
-                        *(const dot_lanes *)(const void *)(v + i + c * WIDTH);
-            for (int c = 0; c < STEP; c += 16) __builtin_prefetch(a + i + c + FETCH);
-        }
-        s[0] = (s[0] + s[1]) + (s[2] + s[3]);
-        float lane[WIDTH];
-        for (int c = 0; c < WIDTH; c++) lane[c] = s[0][c];
-        for (int half = WIDTH / 2; half > 0; half /= 2)
-            for (int c = 0; c < half; c++) lane[c] += lane[c + half];
-        for (; i < j->k; i++) lane[0] += a[i] * v[i];
-        j->out[r] = lane[0];
+    const matmul_product *p = j->p;
+    for (int64_t n; begin < end; begin += n) {
+        int64_t x, y, out, at = begin % j->length;
+        n = gemm_min(end - begin, j->length - at);
+        proa__product_batch(p, begin / j->length, &x, &y, &out);
+        const float *rows = (const float *)(const void *)(j->by_x ? p->x : p->y) + (j->by_x ? x : y);
+        const float *vector = (const float *)(const void *)(j->by_x ? p->y : p->x) + (j->by_x ? y : x);
+        float *to = (float *)(void *)p->out + out + at;
+        dots(rows + at * j->stride, j->stride, vector, p->k, n, to);
     }
 }
 
 static proa_status run_dots(const matmul_product *p)
 {
     bool by_x = p->n == 1;
-    const char *rows = by_x ? p->x : p->y, *vector = by_x ? p->y : p->x;
-    dots_job j = {(const float *)(const void *)rows, (const float *)(const void *)vector,
-                  (float *)(void *)p->out, p->k, by_x ? p->x_rs : p->y_cs};
-    proa__parallel(by_x ? p->m : p->n, (1 << 15) / p->k + 1, dots_range, &j);
+    dots_job j = {p, by_x, by_x ? p->m : p->n, by_x ? p->x_rs : p->y_cs};
+    proa__parallel(p->batches * j.length, (1 << 15) / p->k + 1, dots_range, &j);
     return PROA_OK;
 }
 
