@@ -77,12 +77,13 @@ static inline double product_work(const matmul_product *p)
     return (double)p->batches * (double)p->m * (double)p->n * (double)p->k;
 }
 
-/* True for products of matrices and vectors that are contiguous along the summed dim, as of a query by the keys
- * of a cache. They are bound by memory bandwidth and have a kernel of their own in cpu/matmul.c. */
+/* True for products of matrices and vectors that are contiguous along the summed dim, as of a query by the
+ * keys of a cache. They are bound by memory bandwidth and have a kernel of their own in cpu/matmul.c. */
 static inline bool product_is_dots(const matmul_product *p)
 {
-    return p->dtype == PROA_F32 && !p->odd && !p->has_add && p->alpha == 1 && (p->m == 1 || p->out_rs == p->n) &&
-           (p->n == 1 || p->m == 1) && p->x_cs == 1 && p->y_rs == 1 && p->k >= 16;
+    bool vector = p->m == 1 || (p->n == 1 && p->out_rs == 1);
+    return vector && p->dtype == PROA_F32 && !p->odd && !p->has_add && p->alpha == 1 && p->x_cs == 1 &&
+           p->y_rs == 1 && p->k >= 16;
 }
 
 /* True for a real product that is bound by the memory of its largest operand, a sum of a matrix's contiguous
