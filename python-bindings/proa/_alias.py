@@ -12,6 +12,8 @@ ALIAS = "paddle"
 # Modules that Paddle 2.6 has under another name, or whose contents stand in another module here.
 RENAMED = {"base": "fluid", "framework.framework": "framework", "incubate.layers": "fluid.contrib.layers", "reader.decorator": "reader",
            "nn.functional.vision": "nn.functional",
+           **{f"incubate.nn.layer.fused_{name}": "incubate.nn.layer" for name in (
+               "dropout_add", "dropout_nd", "ec_moe", "linear", "transformer")},
            "distributed.communication.group": "distributed.group", "sparse.creation": "sparse", "tensor.ops": "tensor",
            "text.viterbi_decode": "text.viterbi", "utils.layers_utils": "utils", "utils.unique_name": "framework.unique_name",
            **{f"optimizer.{name}": "optimizer.adagrad" for name in ("adadelta", "rmsprop")},

@@ -39,6 +39,10 @@ from paddle.utils.layers_utils import flatten, map_structure, pack_sequence_as
 from paddle.amp.auto_cast import amp_state
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.dygraph_sharding_optimizer import DygraphShardingOptimizer
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer.hybrid_parallel_optimizer import HybridParallelOptimizer
+from paddle.incubate.nn.attn_bias import BlockDiagonalMask, LowerTriangularMask
+from paddle.incubate.nn.layer.fused_dropout_add import FusedDropoutAdd
+from paddle.incubate.nn.layer.fused_transformer import FusedMultiTransformer
+from paddle.incubate.nn.memory_efficient_attention import memory_efficient_attention
 from paddle.io.dataloader.dataloader_iter import _DataLoaderIterBase
 from paddle.utils.cpp_extension.cpp_extension import CUDA_HOME, BuildExtension, CppExtension
 from paddle.utils.cpp_extension.extension_utils import _jit_compile, _import_module_from_library

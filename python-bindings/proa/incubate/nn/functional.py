@@ -2,6 +2,7 @@
 from ... import _core
 from ...nn import functional as F
 from .cached_attention import masked_multihead_attention
+from .gate_attention import fused_gate_attention as fused_gate_attention
 from .multi_transformer import fused_multi_transformer
 from .paged_attention import block_multihead_attention
 from .quantized import to_int8

@@ -1,8 +1,9 @@
 """Layers over paddle.incubate.nn.functional; parameters and their names are Paddle's."""
-from ...nn import Layer
-from ...nn.initializer import Constant
-from . import functional as F
-from .multi_transformer import WEIGHTS
+from ....nn import Layer
+from ....nn import functional as N
+from ....nn.initializer import Constant
+from .. import functional as F
+from ..multi_transformer import WEIGHTS
 
 __all__ = ["FusedMultiHeadAttention", "FusedFeedForward", "FusedTransformerEncoderLayer", "FusedMultiTransformer",
            "FusedLinear", "FusedBiasDropoutResidualLayerNorm", "FusedEcMoe", "FusedDropoutAdd"]
@@ -73,6 +74,27 @@ class FusedDropoutAdd(Layer):
 
     def extra_repr(self):
         return f"p={self.p}, mode={self.mode}" + (f", name={self.name}" if self.name else "")
+
+
+class FusedDropout(Layer):
+    """nn.Dropout, of which a kernel of Paddle's takes any axis."""
+
+    def __init__(self, p=0.5, axis=None, mode="upscale_in_train", name=None):
+        super().__init__()
+        if not isinstance(p, (int, float)):
+            raise TypeError(f"FusedDropout: p: expected a number, got {type(p).__name__}")
+        if not 0 <= p <= 1:
+            raise ValueError(f"FusedDropout: p: expected 0 to 1, got {p}")
+        if mode not in ("upscale_in_train", "downscale_in_infer"):
+            raise ValueError(f"FusedDropout: mode: expected 'upscale_in_train' or 'downscale_in_infer', got {mode!r}")
+        self.p, self.mode, self.name = p, mode, name
+        self.axis = [axis] if isinstance(axis, int) else None if axis is None else list(axis)
+
+    def forward(self, input):
+        return input if self.p == 0 else N.dropout(input, self.p, self.axis, self.training, self.mode)
+
+    def extra_repr(self):
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}" + (f", name={self.name}" if self.name else "")
 
 
 class FusedBiasDropoutResidualLayerNorm(_Fused):
