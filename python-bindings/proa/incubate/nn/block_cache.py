@@ -1,6 +1,6 @@
 """Keys and values in blocks [blocks, heads, block_size, D] that tables hand out to sequences, in floats or in eight bits."""
 from ... import _core
-from .quantized import from_offset_uint8, to_offset_uint8
+from .quantized import from_offset_uint8, of_dtype, to_offset_uint8
 
 
 class BlockCache:
@@ -38,7 +38,7 @@ class BlockCache:
 
     def _stored(self, new, which, owner):
         if self.scales is None:
-            return _core.cast(new, self.parts[which].dtype)
+            return of_dtype(new, self.parts[which].dtype)
         scale = self.scales[which]
         scale = _core.gather(scale, owner, 0) if self.dynamic else _core.reshape(scale, [1, -1])
         return to_offset_uint8(new, _core.unsqueeze(scale, [2]), *self.rounding)
@@ -52,17 +52,16 @@ class BlockCache:
             for scale, found in ((self.scales[i], 127.0 / size), (self.scales[2 + i], size / 127.0)):
                 scale[:] = _core.where(_core.unsqueeze(begins, [1]), found, scale)
 
-    def read(self, end, dtype):
-        """(keys, values) [batch, heads, slots, D] of all sequences' blocks up to slot `end`."""
+    def rows(self, end):
+        """[batch, heads, blocks]: which rows of a cache [blocks · heads, …] are the sequences' up to slot `end`."""
         tables = self.tables[:, :-(-end // self.size)]
-        batch, count = tables.shape
-        rows = _core.unsqueeze(tables * self.heads, [1]) + _core.reshape(_core.arange(0, self.heads, 1, "int64"), [1, -1, 1])
-        rows = _core.reshape(rows, [-1])
-        return [self._floats(_core.reshape(_core.gather(_core.reshape(part, [-1, self.size, self.depth]), rows, 0),
-                                           [batch, self.heads, count * self.size, self.depth]), i, dtype)
-                for i, part in enumerate(self.parts)]
+        return _core.unsqueeze(tables * self.heads, [1]) + _core.reshape(_core.arange(0, self.heads, 1, "int64"), [1, -1, 1])
 
-    def _floats(self, stored, which, dtype):
+    def read(self, which, rows, dtype):
+        """Keys (0) or values (1) of those rows, [batch, heads, slots, D]."""
+        batch, heads, count = rows.shape
+        flat = _core.reshape(self.parts[which], [-1, self.size, self.depth])
+        stored = _core.reshape(_core.gather(flat, _core.reshape(rows, [-1]), 0), [batch, heads, count * self.size, self.depth])
         if self.scales is None:
-            return _core.cast(stored, dtype)
-        return from_offset_uint8(stored, _core.reshape(self.scales[2 + which], [-1, self.heads, 1, 1]), dtype)
+            return of_dtype(stored, dtype)
+        return from_offset_uint8(stored, _core.reshape(self.scales[2 + which], [-1, heads, 1, 1]), dtype)

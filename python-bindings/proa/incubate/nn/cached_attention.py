@@ -1,7 +1,7 @@
 """One decoding step of attention over a cache [2, batch, heads, capacity, D] of keys and values, written in place."""
 from ... import _core
 from ...autograd import no_grad
-from .quantized import to_int8
+from .quantized import of_dtype, to_int8
 from .rotary import turned_sections, turned
 
 COMPUTE_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
@@ -63,7 +63,7 @@ class Step:
                 self.end = min(self.end, seen)
             if seen < self.end:
                 raise invalid(self.who, f"the mask is for {seen} slots, expected at least {self.end}")
-            self.bias = _core.cast(mask[..., :self.end] if seen > self.end else mask, dtype)
+            self.bias = of_dtype(mask[..., :self.end] if seen > self.end else mask, dtype)
         if self.varied:
             slots = _core.arange(0, self.end, 1, "int64")
             seen = _core.reshape(slots <= _core.unsqueeze(self.at, [1]), [self.batch, 1, 1, self.end])
@@ -190,7 +190,7 @@ def _turn(who, x, table, sections, by_halves):
     table = _core.reshape(table, [2, batch, 1, 1, depth])
     if by_halves:
         return turned_sections(x, table[0], table[1], sections)
-    return _core.cast(turned(_core.cast(x, table.dtype), table[0], table[1], True), x.dtype)
+    return of_dtype(turned(of_dtype(x, table.dtype), table[0], table[1], True), x.dtype)
 
 
 def finished(out, shift, smooth, scale, round_type, high, low):

@@ -2,6 +2,7 @@
 from ... import _core
 from .attn_bias import (AttentionBias, BlockDiagonalCausalMask, BlockDiagonalCausalWithOffsetPaddedKeysMask, BlockDiagonalMask,
                         LowerTriangularMask, LowerTriangularMaskWithTensorBias, _Blocks)
+from .quantized import of_dtype
 
 __all__ = ["memory_efficient_attention"]
 
@@ -40,5 +41,5 @@ def _attention(query, key, value, bias, offset, p, training):
         triangle = _core.triu(far, 1 + offset)
         bias = triangle if bias is None else bias + triangle
     if bias is not None:
-        bias = _core.cast(bias, query.dtype)
+        bias = of_dtype(bias, query.dtype)
     return _core.scaled_dot_product_attention(query, key, value, bias, p, causal, training)[0]

@@ -3,6 +3,7 @@ from ... import _core
 from ...autograd import no_grad
 from .block_cache import BlockCache
 from .cached_attention import finished, floats, invalid
+from .quantized import of_dtype
 from .rotary import turned
 
 WHO = "block_multihead_attention"
@@ -106,8 +107,8 @@ class _Tokens:
         if table.shape[4] != depth:
             cos, sin = (_core.reshape(_core.stack([t, t], -1), [-1, 1, depth]) if by_pairs else _core.concat([t, t], -1)
                         for t in (cos, sin))
-        whole = _core.cast(self.turning, table.dtype)
-        self.turning = _core.cast(turned(whole, cos, sin, by_pairs), self.turning.dtype)
+        whole = of_dtype(self.turning, table.dtype)
+        self.turning = of_dtype(turned(whole, cos, sin, by_pairs), self.turning.dtype)
 
     def attend(self, before, mask, tgt_mask):
         """Writes keys and values into the cache; attention [tokens, heads · D]."""
@@ -165,24 +166,25 @@ class _Tokens:
                 raise invalid(WHO, f"mask is {list(mask.shape)}, expected [batch, 1, {query.shape[1]}, {key.shape[1]}] or more")
             there = self.now + (key.shape[1] - query.shape[1])
             there = _core.arange(0, key.shape[1], 1, "int64") < _core.reshape(there, [self.batch, 1, 1, 1])
-            mask = _core.cast(mask[:, :, :query.shape[1], :key.shape[1]], query.dtype)
+            mask = of_dtype(mask[:, :, :query.shape[1], :key.shape[1]], query.dtype)
             mask = _core.where(there, mask, _core.full([], -6e4, query.dtype))
         return _core.scaled_dot_product_attention(query, key, value, mask, 0.0, mask is None, False)[0]
 
     def _going_on(self, query, skipped, mask):
         """Attention [batch, length, heads, D] of tokens over the cache."""
         batch, length, heads, depth = query.shape
-        key, value = self.cache.read(self.end + skipped, query.dtype)
-        slots, grouped = key.shape[2], [batch, self.cache.heads, -1, depth]
-        query = _core.reshape(_core.transpose(query * depth ** -0.5, [0, 2, 1, 3]), grouped)
-        scores = _core.reshape(_core.matmul(query, key, False, True), [batch, heads, length, slots])
+        rows = self.cache.rows(self.end + skipped)
+        slots = rows.shape[2] * self.cache.size
+        query = _core.reshape(_core.transpose(query * depth ** -0.5, [0, 2, 1, 3]), [batch, self.cache.heads, -1, depth])
+        scores = _core.matmul(query, self.cache.read(0, rows, query.dtype), False, True)  # keys' memory is free for the values
+        scores = _core.reshape(scores, [batch, heads, length, slots])
         last = _core.unsqueeze(self.cached + skipped, [1]) + _core.arange(0, length, 1, "int64")
         seen = _core.arange(0, slots, 1, "int64") <= _core.reshape(last, [batch, 1, length, 1])
         if mask is not None:
             scores = scores + self._fitted(mask, slots, skipped, scores.dtype)
         scores = _core.where(seen, scores, _core.full([], float("-inf"), scores.dtype))
         weights = _core.reshape(_core.softmax(scores, -1), [batch, self.cache.heads, -1, slots])
-        out = _core.reshape(_core.matmul(weights, value), [batch, heads, length, depth])
+        out = _core.reshape(_core.matmul(weights, self.cache.read(1, rows, query.dtype)), [batch, heads, length, depth])
         return _core.transpose(out, [0, 2, 1, 3])
 
     def _fitted(self, mask, slots, skipped, dtype):
@@ -190,7 +192,7 @@ class _Tokens:
         given = mask.shape[3]
         if given < self.end + skipped and not self.program:
             raise invalid(WHO, f"tgt_mask is for {given} slots, expected at least {self.end + skipped}")
-        mask = _core.cast(mask[..., :slots], dtype)
+        mask = of_dtype(mask[..., :slots], dtype)
         if given >= slots:
             return mask
         return _core.concat([mask, _core.full([*mask.shape[:3], slots - given], 0.0, dtype)], -1)

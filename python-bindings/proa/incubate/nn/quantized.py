@@ -1,5 +1,10 @@
-"""Integers of eight bits that fused functions answer where they are given a scale. Uses _core."""
+"""Conversions: to a dtype, and to integers of eight bits, which fused functions answer where they have a scale. Uses _core."""
 from ... import _core
+
+
+def of_dtype(x, dtype):
+    """x itself if it is of that dtype."""
+    return x if x.dtype == dtype else _core.cast(x, dtype)
 
 
 def to_int8(x, scale, round_type, high, low):

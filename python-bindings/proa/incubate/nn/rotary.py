@@ -1,5 +1,6 @@
 """Rotary positions: vectors turned by angles of their positions. Uses _core."""
 from ... import _core
+from .quantized import of_dtype
 
 
 def turned(x, cos, sin, by_pairs):
@@ -17,10 +18,10 @@ def quarter_turn(x, by_pairs):
 
 def turned_sections(x, cos, sin, sections):
     """turned by halves in each of `sections` equal parts of the last dim; computed in cos's dtype, answered in x's."""
-    wide = _core.cast(x, cos.dtype)
+    wide = of_dtype(x, cos.dtype)
     if sections > 1:
         split = [*x.shape[:-1], sections, x.shape[-1] // sections]
         quarter = _core.reshape(quarter_turn(_core.reshape(wide, split), False), x.shape)
     else:
         quarter = quarter_turn(wide, False)
-    return _core.cast(wide * cos + quarter * sin, x.dtype)
+    return of_dtype(wide * cos + quarter * sin, x.dtype)
