@@ -95,4 +95,18 @@ static inline bool product_is_streamed(const matmul_product *p)
     return (rows || p->k == 1) && p->out_rs == p->n && p->dtype != PROA_C64 && p->dtype != PROA_C128;
 }
 
+/* FEW_ROWS: of a product that reads a large matrix once. FEW_SIDE: of the matrix. FEW_MATRIX: elements of one
+ * that does not stay in a second-level cache (1.5 MiB); cached ones are faster in register tiles. */
+enum { FEW_ROWS = 8, FEW_SIDE = 64, FEW_MATRIX = 3 << 17 };
+
+/* True for a few rows by a large matrix in either order, as decoding has them: bound by the memory of the
+ * matrix, which cpu/few_rows.c reads once and in place. */
+static inline bool product_is_few_rows(const matmul_product *p)
+{
+    if (p->dtype != PROA_F32 || p->odd || p->alpha != 1 || p->m < 2 || p->m > FEW_ROWS) return false;
+    if (p->n < FEW_SIDE || p->k < FEW_SIDE || p->n * p->k < FEW_MATRIX || p->x_cs != 1) return false;
+    if (p->has_add && (p->beta != 1 || p->add_rs != 0 || p->add_cs != 1)) return false;
+    return p->y_cs == 1 || p->y_rs == 1;
+}
+
 #endif

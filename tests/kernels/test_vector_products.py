@@ -37,3 +37,32 @@ def test_bits_do_not_depend_on_threads():
     finally:
         _core.set_threads(threads)
     assert all((bits == found[0]).all() for bits in found)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("k,n", [(515, 800), (64, 6200), (4099, 97)])
+def test_a_few_rows_by_a_large_matrix(rows, transposed, k, n):
+    x, matrix, bias = numbers(rows, k), numbers(n, k).T if transposed else numbers(k, n), numbers(n)
+    want = x.astype("float64") @ matrix
+    y = paddle.to_tensor(np.ascontiguousarray(matrix.T if transposed else matrix))
+    got = _core.matmul(paddle.to_tensor(x), y, False, transposed)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    if not transposed:
+        np.testing.assert_allclose(_core.linear(paddle.to_tensor(x), y, paddle.to_tensor(bias)), want + bias, rtol=1e-4, atol=1e-4)
+        wide = paddle.to_tensor(np.concatenate([matrix, matrix], 1))[:, 3:n + 3]
+        np.testing.assert_allclose(_core.matmul(paddle.to_tensor(x), wide), np.roll(want, -3, 1), rtol=1e-4, atol=1e-4)
+    tokens = _core.matmul(paddle.to_tensor(x[:, None]), y, False, transposed)
+    np.testing.assert_array_equal(tokens[:, 0], got)
+
+
+def test_bits_of_a_few_rows_do_not_depend_on_threads():
+    x, y = paddle.to_tensor(numbers(5, 700)), paddle.to_tensor(numbers(700, 901))
+    threads, found = _core.get_threads(), []
+    try:
+        for count in (1, 2, 3):
+            _core.set_threads(count)
+            found.append((_core.matmul(x, y).numpy(), _core.matmul(x, y.t().clone(), False, True).numpy()))
+    finally:
+        _core.set_threads(threads)
+    assert all((a == b).all() for bits in found for a, b in zip(bits, found[0]))
