@@ -12,7 +12,8 @@ class BlockCache:
     def __init__(self, key_cache, value_cache, tables, scales, dynamic, rounding):
         self.parts, self.scales, self.dynamic, self.rounding = (key_cache, value_cache), scales, dynamic, rounding
         _, self.heads, self.size, self.depth = key_cache.shape
-        self.tables = _core.clip(_core.cast(tables, "int64"), 0)  # −1: a block that the sequence does not have yet
+        tables = _core.cast(tables, "int64")
+        self.tables = _core.maximum(tables, _core.full([], 0, tables.dtype))  # −1: a block that the sequence does not have yet
         self.capacity = tables.shape[1] * self.size
 
     def write(self, key, value, owner, place):
