@@ -76,7 +76,7 @@ proa_status neg_write(const void *args, proa_wire_writer *w)
     return proa_wire_put_output(w, "Out", a->out);
 }
 
-/* A limit of clip: a tensor as input `slot`; one that is not given as `end`, ± float32's largest number. */
+/* A limit of clip: a tensor as input `slot`; one that is not given as `end`. */
 static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *slot, const proa_scalar *s,
                              double end)
 {
@@ -91,11 +91,14 @@ static proa_status put_limit(proa_wire_writer *w, const char *attr, const char *
 proa_status clip_write(const void *args, proa_wire_writer *w)
 {
     const proa_clip_args *a = args;
-    const double largest = 3.4028234663852886e38;
+    /* The attributes are float32, and Paddle converts them to x's dtype: the outermost that it can. */
+    double low = -3.4028234663852886e38, high = 3.4028234663852886e38;
+    if (a->x->dtype == PROA_I64) low = -0x1p63, high = 0x1.fffffep62;
+    if (a->x->dtype == PROA_I32) low = -0x1p31, high = 0x1.fffffep30;
     PROA_TRY(proa_wire_op(w, "clip"));
     PROA_TRY(proa_wire_put_input(w, "X", a->x));
-    PROA_TRY(put_limit(w, "min", "Min", &a->min, -largest));
-    PROA_TRY(put_limit(w, "max", "Max", &a->max, largest));
+    PROA_TRY(put_limit(w, "min", "Min", &a->min, low));
+    PROA_TRY(put_limit(w, "max", "Max", &a->max, high));
     return proa_wire_put_output(w, "Out", a->out);
 }
 
