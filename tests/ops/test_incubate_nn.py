@@ -1,7 +1,11 @@
 """paddle.incubate.nn against the unfused layers and formulas: real Paddle has its kernels on GPUs alone."""
+import json
+
 import numpy as np
+import oracle
 import proa as paddle
 import pytest
+from conftest import NEEDS_PADDLE
 from proa.incubate import nn
 from proa.incubate.nn import functional as F
 from serving import eight_bits
@@ -30,6 +34,29 @@ def test_encoder_layer_is_transformer_encoder_layer(before):
     plain.linear2.weight.set_value(ffn._linear2_weight)
     x, mask = paddle.rand([2, 4, 8]), paddle.rand([2, 1, 4, 4])
     close(fused(x, mask), plain(x, mask), 1e-5)
+    close(fused(x, mask > 0.3), plain(x, mask > 0.3), 1e-5)
+
+
+DESCRIBE = """
+def describe(nn):
+    layers = [nn.FusedMultiHeadAttention(8, 2, name="n"), nn.FusedFeedForward(8, 16, normalize_before=True, name="q"),
+              nn.FusedMultiHeadAttention(8, 2, normalize_before=True, transpose_qkv_wb=True), nn.FusedLinear(4, 5, transpose_weight=True),
+              nn.FusedTransformerEncoderLayer(8, 2, 16, bias_attr=False), nn.FusedEcMoe(4, 8, 2, "gelu"), nn.FusedDropoutAdd(0.3),
+              nn.FusedDropout(0.2, axis=[1]), nn.FusedMultiTransformer(8, 2, 16, num_layers=2, ln_bias_attrs=False)]
+    told = [[repr(l), {k: list(v.shape) for k, v in l.state_dict().items()}, [p.name.split(".")[1] for p in l.parameters()],
+             sorted(k for k in vars(l) if not k.startswith("_"))] for l in layers]
+    last = layers[-1]
+    return told + [[[k, [None if p is None else [p.name.split(".")[1], list(p.shape)] for p in v]] for k, v in sorted(vars(last).items())
+                    if isinstance(v, list)]]
+"""
+
+
+@NEEDS_PADDLE
+def test_layers_are_made_as_paddles():
+    space = {}
+    exec(DESCRIBE, space)  # the same lines run in real Paddle
+    told = oracle.ask("-c", DESCRIBE + "\nimport json\nfrom paddle.incubate import nn\nprint(json.dumps(describe(nn)))")
+    assert json.loads(told.strip().splitlines()[-1]) == json.loads(json.dumps(space["describe"](nn)))
 
 
 def test_cache_grows():

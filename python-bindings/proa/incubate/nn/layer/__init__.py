@@ -1,7 +1,9 @@
 """Layers over paddle.incubate.nn.functional; parameters and their names are Paddle's."""
+from ....framework.dtype import dtype_name
 from ....nn import Layer
 from ....nn import functional as N
 from ....nn.initializer import Constant
+from ....nn.layer.transformer import _convert_attention_mask, _convert_param_attr_to_list
 from .. import functional as F
 from ..multi_transformer import WEIGHTS
 
@@ -23,6 +25,10 @@ def _own_share(who, nranks, ring_id, **sizes):
         if size % nranks:
             raise AssertionError(f"{who}: {name}: expected a multiple of the {nranks} ranks, got {size}")
     return [size // nranks for size in sizes.values()]
+
+
+def _named(name):
+    return f", name={name}" if name else ""
 
 
 def _of_layer(kind, attrs, layer, count):
@@ -73,7 +79,7 @@ class FusedDropoutAdd(Layer):
         return F.fused_dropout_add(x, y, self.p, self.training, self.mode)
 
     def extra_repr(self):
-        return f"p={self.p}, mode={self.mode}" + (f", name={self.name}" if self.name else "")
+        return f"p={self.p}, mode={self.mode}" + _named(self.name)
 
 
 class FusedDropout(Layer):
@@ -94,7 +100,7 @@ class FusedDropout(Layer):
         return input if self.p == 0 else N.dropout(input, self.p, self.axis, self.training, self.mode)
 
     def extra_repr(self):
-        return f"p={self.p}, axis={self.axis}, mode={self.mode}" + (f", name={self.name}" if self.name else "")
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}" + _named(self.name)
 
 
 class FusedBiasDropoutResidualLayerNorm(_Fused):
@@ -144,18 +150,21 @@ class FusedMultiHeadAttention(_Fused):
         self.dropout_rate, self.attn_dropout_rate, self._epsilon = dropout_rate, attn_dropout_rate, epsilon
         self.normalize_before, self.transpose_qkv_wb, self._ring_id, self.name = (normalize_before, transpose_qkv_wb,
                                                                                   ring_id, name)
+        self.kdim, self.vdim, self.need_weights = kdim, vdim, need_weights
 
     def forward(self, query, key=None, value=None, attn_mask=None, cache=None):
         return F.fused_multi_head_attention(
             query, self.qkv_weight, self.linear_weight, self.normalize_before, self.pre_ln_scale, self.pre_ln_bias,
-            self.ln_scale, self.ln_bias, self._epsilon, self.qkv_bias, self.linear_bias, cache, attn_mask,
+            self.ln_scale, self.ln_bias, self._epsilon, self.qkv_bias, self.linear_bias, cache,
+            _convert_attention_mask(attn_mask, query.dtype),
             self.dropout_rate, self.attn_dropout_rate, self._epsilon, self.training, ring_id=self._ring_id,
             num_heads=self.num_heads, transpose_qkv_wb=self.transpose_qkv_wb)
 
     def extra_repr(self):
         return (f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, dropout_rate={self.dropout_rate}, "
-                f"attn_dropout_rate={self.attn_dropout_rate}, epsilon={self._epsilon}, "
-                f"normalize_before={self.normalize_before}")
+                f"attn_dropout_rate={self.attn_dropout_rate}, epsilon={self._epsilon}, kdim={self.kdim}, vdim={self.vdim}, "
+                f"normalize_before={self.normalize_before}, need_weights={self.need_weights}, dtype={dtype_name(self._dtype)}"
+                + _named(self.name))
 
 
 class FusedFeedForward(_Fused):
@@ -190,6 +199,11 @@ class FusedFeedForward(_Fused):
             self._act_method, self._epsilon, self._epsilon, self._normalize_before, self.training,
             ring_id=self._ring_id)
 
+    def extra_repr(self):
+        return (f"d_model={self._d_model}, dim_feedforward={self._dim_feedforward}, dropout_rate={self._dropout_rate}, "
+                f"epsilon={self._epsilon}, activation={self._act_method}, act_dropout_rate={self._act_dropout_rate}, "
+                f"normalize_before={self._normalize_before}, dtype={dtype_name(self._dtype)}" + _named(self.name))
+
 
 class FusedTransformerEncoderLayer(Layer):
     """FusedMultiHeadAttention, then FusedFeedForward."""
@@ -198,7 +212,8 @@ class FusedTransformerEncoderLayer(Layer):
                  act_dropout_rate=None, normalize_before=False, weight_attr=None, bias_attr=None):
         super().__init__()
         _check_positive("FusedTransformerEncoderLayer", d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
-        weight, bias = ([attr] * 2 if not isinstance(attr, (list, tuple)) else attr for attr in (weight_attr, bias_attr))
+        self.normalize_before = normalize_before
+        weight, bias = (_convert_param_attr_to_list(attr, 2) for attr in (weight_attr, bias_attr))
         self.fused_attn = FusedMultiHeadAttention(
             d_model, nhead, dropout_rate, dropout_rate if attn_dropout_rate is None else attn_dropout_rate,
             normalize_before=normalize_before, qkv_weight_attr=weight[0], qkv_bias_attr=bias[0],
