@@ -138,3 +138,15 @@ def test_experts_and_feedforward():
     close(moe(x, gate), each[0] * share[..., :1] + each[1] * share[..., 1:], 1e-5)
     with pytest.raises(NotImplementedError, match="act_type"):
         nn.FusedEcMoe(4, 8, 2, "tanh")
+
+
+def test_attention_checks_its_arguments():
+    x, weight = paddle.rand([1, 3, 8]), paddle.rand([3, 2, 4, 8])
+    for error, text, arguments, more in (
+            (ValueError, "x: expected .batch, length, embed_dim., got .3, 8.", (x[0], weight), {}),
+            (ValueError, "mode: expected", (x, weight), {"mode": "other"}),
+            (AssertionError, "qkv_weight: expected .3, heads, D, 8. with heads · D = 8, got .3, 2, 3, 8.", (x, weight[:, :, :3]), {}),
+            (AssertionError, "qkv_weight: expected .8, 3 · 8.", (x, weight), {"transpose_qkv_wb": True, "num_heads": 2}),
+            (AssertionError, "num_heads: expected more than 0", (x, weight), {"transpose_qkv_wb": True})):
+        with pytest.raises(error, match="fused_multi_head_attention: " + text):
+            F.fused_multi_head_attention(*arguments, paddle.rand([8, 8]), **more)

@@ -61,11 +61,27 @@ def fused_bias_dropout_residual_layer_norm(x, residual, bias=None, ln_scale=None
     return _last_norm(residual + dropped, ln_scale, ln_bias, ln_epsilon)
 
 
+def _check_attention(x, qkv_weight, num_heads, transpose_qkv_wb, ring_id, mode):
+    who = "fused_multi_head_attention"
+    if mode not in ("upscale_in_train", "downscale_in_infer"):
+        raise ValueError(f"{who}: mode: expected 'upscale_in_train' or 'downscale_in_infer', got {mode!r}")
+    if x.ndim != 3:
+        raise ValueError(f"{who}: x: expected [batch, length, embed_dim], got {list(x.shape)}")
+    if transpose_qkv_wb and num_heads <= 0:
+        raise AssertionError(f"{who}: num_heads: expected more than 0 with transpose_qkv_wb, got {num_heads}")
+    shape, width = list(qkv_weight.shape), x.shape[2]
+    if transpose_qkv_wb:
+        fits = len(shape) == 2 and shape[0] == width and (ring_id != -1 or shape[1] == 3 * width)
+    else:
+        fits = len(shape) == 4 and [shape[0], shape[3]] == [3, width] and (ring_id != -1 or shape[1] * shape[2] == width)
+    if not fits:
+        expected = f"[{width}, 3 · {width}]" if transpose_qkv_wb else f"[3, heads, D, {width}] with heads · D = {width}"
+        raise AssertionError(f"{who}: qkv_weight: expected {expected}, got {shape}")
+
+
 def _self_attention(x, qkv_weight, qkv_bias, num_heads, transpose_qkv_wb, cache_kv, attn_mask, rate, training, mode):
     """(attention [B, S, heads · D], the new cache or None) of x [B, S, embed]."""
     if transpose_qkv_wb:
-        if num_heads <= 0:
-            raise AssertionError(f"fused_multi_head_attention: num_heads: expected more than 0, got {num_heads}")
         heads, depth = num_heads, qkv_weight.shape[1] // 3 // num_heads
         weight = qkv_weight
     else:
@@ -93,6 +109,7 @@ def fused_multi_head_attention(x, qkv_weight, linear_weight, pre_layer_norm=Fals
     """Self attention of x [B, S, embed] with its projections, dropouts, residual and layer norm, before or behind.
     qkv_weight is [3, heads, D, embed], or [embed, 3 · embed] with transpose_qkv_wb; with cache_kv [2, B, heads, S, D] also
     the longer cache is returned."""
+    _check_attention(x, qkv_weight, num_heads, transpose_qkv_wb, ring_id, mode)
     inner = _last_norm(x, pre_ln_scale, pre_ln_bias, pre_ln_epsilon) if pre_layer_norm else x
     out, cache = _self_attention(shared(inner, ring_id), qkv_weight, qkv_bias, num_heads, transpose_qkv_wb, cache_kv, attn_mask,
                                  attn_dropout_rate, training, mode)
