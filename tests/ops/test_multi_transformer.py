@@ -228,6 +228,20 @@ def test_halves(dtype, tol):
     close(paddle.concat(out, 1).astype("float32"), want, tol)
 
 
+@pytest.mark.parametrize("lengths", [None, [3, 2]])
+def test_autocast_leaves_caches_as_they_are(lengths):
+    model, _ = make()
+    x, more = paddle.rand([B, 4, WIDTH]), {} if lengths is None else {"seq_lens": paddle.to_tensor(lengths)}
+    found = []
+    for enable in (False, True):
+        with paddle.amp.auto_cast(enable, level="O1", dtype="bfloat16"):
+            kept = caches()
+            found += [model(x[:, :3], attn_mask=mask_of(3), caches=kept, **more)[0], model(x[:, 3:], caches=kept, time_step=number(3), **more)[0]]
+        assert kept[0].dtype == paddle.float32
+    for want, got in zip(found, found[2:]):
+        close(got.astype("float32"), want, 0.1)
+
+
 def test_gradients_without_caches():
     model, plain = make()
     x = paddle.rand([B, 4, WIDTH])

@@ -4,6 +4,7 @@ from ...autograd import no_grad
 from .quantized import of_dtype, to_int8
 from .rotary import turned_sections, turned
 
+FAR = -6e4  # added to scores of what is not seen: nearly float16's least number
 COMPUTE_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 
@@ -80,6 +81,7 @@ class Step:
 
     def write(self, cache, pair):
         """Stores keys and values [2, batch, heads, D]."""
+        pair = of_dtype(pair, cache.dtype)
         if not self.varied:
             cache[:, :self.batch, :, self.at] = pair
             return

@@ -3,7 +3,8 @@ from ... import _core
 from ...autograd import no_grad
 from ...nn import functional as F
 from ...nn.layer.transformer import _convert_attention_mask
-from .cached_attention import Step, invalid
+from .cached_attention import FAR, Step, invalid
+from .quantized import of_dtype
 from .rotary import turned_sections
 from .tensor_parallel import shared, summed
 
@@ -68,7 +69,7 @@ def _layer(x, weights, settings, trans_qkvw, attend):
     else:
         qkv = _core.matmul(inner, _core.reshape(qkv_weight, [width, -1]))
     if qkv_bias is not None:
-        qkv = qkv + _core.reshape(qkv_bias, [-1])
+        qkv = qkv + of_dtype(_core.reshape(qkv_bias, [-1]), qkv.dtype)  # autocast may have made the product a half type
     x = x + dropped(linear_of_rows(attend(qkv), weight, bias))
     if not before:
         x = norm(x, scale, shift)
@@ -149,7 +150,7 @@ class _Whole(_Attention):
             seen = _core.arange(0, self.before + length, 1, "int64") < lengths + self.before
             seen = _core.reshape(seen, [batch, 1, 1, self.before + length])
             nothing = _core.full([], 0.0, dtype) if self.mask is None else self.mask
-            self.mask = _core.where(seen, nothing, _core.full([], -1e9 if dtype != _core.float16 else -6e4, dtype))
+            self.mask = _core.where(seen, nothing, _core.full([], FAR, dtype))
 
     def __call__(self, qkv, layer):
         query, pair = self.split(qkv)
@@ -159,7 +160,8 @@ class _Whole(_Attention):
         if self.caches:
             self._fill(self.caches[layer], key, value)
         query, key, value = (_core.transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
-        out = _core.scaled_dot_product_attention(query, key, value, self.mask, 0.0, False, False)[0]
+        mask = None if self.mask is None else of_dtype(self.mask, query.dtype)
+        out = _core.scaled_dot_product_attention(query, key, value, mask, 0.0, False, False)[0]
         return _core.reshape(out, [self.batch, self.length, self.heads * self.depth])
 
     @no_grad()
@@ -168,4 +170,4 @@ class _Whole(_Attention):
         if self.ends is not None:
             kept = _core.concat([_core.full([self.batch, self.before], True, "bool"), self.ends], 1)
             pair = _core.where(_core.reshape(kept, [1, self.batch, 1, -1, 1]), pair, _core.full([], 0.0, pair.dtype))
-        cache[:, :self.batch, :, :pair.shape[3]] = pair
+        cache[:, :self.batch, :, :pair.shape[3]] = of_dtype(pair, cache.dtype)

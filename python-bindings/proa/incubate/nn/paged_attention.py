@@ -2,7 +2,7 @@
 from ... import _core
 from ...autograd import no_grad
 from .block_cache import BlockCache
-from .cached_attention import finished, floats, invalid
+from .cached_attention import FAR, finished, floats, invalid
 from .quantized import of_dtype
 from .rotary import turned
 
@@ -167,7 +167,7 @@ class _Tokens:
             there = self.now + (key.shape[1] - query.shape[1])
             there = _core.arange(0, key.shape[1], 1, "int64") < _core.reshape(there, [self.batch, 1, 1, 1])
             mask = of_dtype(mask[:, :, :query.shape[1], :key.shape[1]], query.dtype)
-            mask = _core.where(there, mask, _core.full([], -6e4, query.dtype))
+            mask = _core.where(there, mask, _core.full([], FAR, query.dtype))
         return _core.scaled_dot_product_attention(query, key, value, mask, 0.0, mask is None, False)[0]
 
     def _going_on(self, query, skipped, mask):
