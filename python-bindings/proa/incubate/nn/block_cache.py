@@ -14,6 +14,10 @@ class BlockCache:
         _, self.heads, self.size, self.depth = key_cache.shape
         tables = _core.cast(tables, "int64")
         self.tables = _core.maximum(tables, _core.full([], 0, tables.dtype))  # −1: a block that the sequence does not have yet
+        blocks = key_cache.shape[0]
+        if not self.tables.is_symbolic and tables.size and int(_core.max(self.tables)) >= blocks:
+            raise ValueError(f"(InvalidArgument) block_multihead_attention: block_tables: expected blocks from -1 to {blocks - 1}, got"
+                             f" {int(_core.max(self.tables))}")
         self.capacity = tables.shape[1] * self.size
 
     def write(self, key, value, owner, place):

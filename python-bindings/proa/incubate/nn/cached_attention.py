@@ -12,6 +12,13 @@ def invalid(who, text):
     return ValueError(f"(InvalidArgument) {who}: {text}")
 
 
+def check_sizes(who, size, **tensors):
+    """Refuses tensors that have not `size` elements."""
+    for name, t in tensors.items():
+        if t is not None and t.size != size:
+            raise invalid(who, f"{name} is {list(t.shape)}, expected {size} elements")
+
+
 class Step:
     """One token a sequence: its slot in a cache, and the slots that it sees. Serves the caches of all layers.
 
@@ -57,7 +64,7 @@ class Step:
     def _see(self, mask, dtype):
         """Sets what is added to scores [batch, heads, 1, end], if anything is."""
         if mask is not None:
-            if mask.ndim != 4 or mask.shape[1] not in (1, self.heads):
+            if mask.ndim != 4 or mask.shape[0] not in (1, self.batch) or mask.shape[1] not in (1, self.heads) or mask.shape[2] != 1:
                 raise invalid(self.who, f"the mask is {list(mask.shape)}, expected [batch, 1 or {self.heads}, 1, length]")
             seen = mask.shape[3]
             if self.varied and self.at.is_symbolic:
@@ -149,9 +156,16 @@ def masked_multihead_attention(x, cache_kv=None, bias=None, src_mask=None, cum_o
     who = "masked_multihead_attention"
     if cache_kv is None or cache_kv.ndim != 5 or cache_kv.shape[0] != 2:
         raise invalid(who, f"cache_kv: expected [2, batch, heads, slots, D], got {None if cache_kv is None else cache_kv.shape}")
-    batch, heads, depth = x.shape[0], cache_kv.shape[2], cache_kv.shape[4]
-    if x.ndim != 2 or x.shape[1] != 3 * heads * depth:
-        raise invalid(who, f"x is {list(x.shape)}, expected [batch, 3 · {heads} · {depth}] of the heads of cache_kv")
+    heads, depth = cache_kv.shape[2], cache_kv.shape[4]
+    if x.ndim != 2 or x.shape[1] != 3 * heads * depth or x.size == 0:
+        raise invalid(who, f"x is {list(x.shape)}, expected [batch, 3 · {heads} · {depth}] of the heads of cache_kv, and some of it")
+    batch = x.shape[0]
+    check_sizes(who, 3 * heads * depth, bias=bias, qkv_out_scale=qkv_out_scale)
+    check_sizes(who, heads * depth, out_shift=out_shift, out_smooth=out_smooth)
+    check_sizes(who, batch, cum_offsets=cum_offsets)
+    for name, t, dims in (("src_mask", src_mask, 4), ("beam_cache_offset", beam_cache_offset, 3)):
+        if t is not None and t.ndim != dims:
+            raise invalid(who, f"{name} is {list(t.shape)}, expected {dims} dims")
     if sequence_lengths is None and src_mask is None:
         raise invalid(who, "sequence_lengths or src_mask must say which slot is next, got neither")
     at = src_mask.shape[3] - 1 if sequence_lengths is None else sequence_lengths
@@ -208,4 +222,6 @@ def _moved(out, cum_offsets, seq_len):
     """out with row i at i · seq_len − cum_offsets[i]; rows of ended sequences are 0 and add nothing to others."""
     batch = out.shape[0]
     rows = _core.arange(0, batch, 1, "int64") * seq_len - _core.reshape(_core.cast(cum_offsets, "int64"), [-1])
+    if not rows.is_symbolic and not all(0 <= row < batch for row in rows.tolist()):
+        raise invalid("masked_multihead_attention", f"cum_offsets: expected rows from 0 to {batch - 1}, got {rows.tolist()}")
     return _core.index_put(_core.full(out.shape, 0, out.dtype), _core.unsqueeze(rows, [1]), out, True)

@@ -2,7 +2,7 @@
 from ... import _core
 from ...autograd import no_grad
 from .block_cache import BlockCache
-from .cached_attention import FAR, finished, floats, invalid
+from .cached_attention import FAR, check_sizes, finished, floats, invalid
 from .quantized import of_dtype
 from .rotary import turned
 
@@ -33,7 +33,12 @@ def block_multihead_attention(qkv, key_cache, value_cache, seq_lens_encoder, seq
     if quantized and any(scale is None for scale in scales):
         raise invalid(WHO, "caches of uint8: expected all of cache_k_quant_scales, cache_v_quant_scales, cache_k_dequant_scales and"
                            " cache_v_dequant_scales")
-    cache = BlockCache(key_cache, value_cache, block_tables, scales if quantized else None, use_dynamic_cachekv_quant,
+    check_sizes(WHO, qkv.shape[1], qkv_out_scale=qkv_out_scale, qkv_bias=qkv_bias)
+    check_sizes(WHO, qkv.shape[1] - 2 * key_cache.shape[1] * key_cache.shape[3], out_shift=out_shift, out_smooth=out_smooth)
+    shape = [block_tables.shape[0], key_cache.shape[1]] if use_dynamic_cachekv_quant else [key_cache.shape[1]]
+    if quantized and any(list(scale.shape) != shape or scale.dtype != _core.float32 for scale in scales):
+        raise invalid(WHO, f"scales of the caches: expected float32 {shape}, got {[[str(s.dtype), list(s.shape)] for s in scales]}")
+    cache = BlockCache(key_cache, value_cache, block_tables, scales if quantized else None, quantized and use_dynamic_cachekv_quant,
                        (quant_round_type, quant_max_bound, quant_min_bound))
     wide = floats(WHO, qkv, qkv_out_scale, compute_dtype, _core.float32 if quantized else key_cache.dtype)
     if qkv_bias is not None:
@@ -41,16 +46,18 @@ def block_multihead_attention(qkv, key_cache, value_cache, seq_lens_encoder, seq
     tokens = _Tokens(wide, cache, (seq_lens_encoder, seq_lens_decoder, seq_lens_this_time), cu_seqlens_q, max_seq_len)
     if rope_emb is not None:
         tokens.turn(rope_emb, not use_neox_style)
-    before = None if pre_key_cache is None else (pre_key_cache, pre_value_cache)
+    before = None if pre_key_cache is None and pre_value_cache is None else (pre_key_cache, pre_value_cache)
+    _check_floats(tokens, cache, before, {"mask": mask, "tgt_mask": tgt_mask})
     out = tokens.attend(before, mask, tgt_mask)
     out = finished(out, out_shift, out_smooth, out_scale, quant_round_type, quant_max_bound, quant_min_bound)
     return out, qkv, key_cache, value_cache
 
 
 def _check(qkv, key_cache, value_cache, block_tables, block_size):
-    if key_cache.ndim != 4 or key_cache.shape != value_cache.shape or key_cache.shape[2] != block_size:
-        raise invalid(WHO, f"expected key_cache and value_cache [blocks, heads, block_size {block_size}, D], got"
-                           f" {list(key_cache.shape)} and {list(value_cache.shape)}")
+    whole = key_cache.ndim == 4 and key_cache.size and key_cache.shape[2] == block_size
+    if not whole or key_cache.shape != value_cache.shape or key_cache.dtype != value_cache.dtype:
+        raise invalid(WHO, f"expected key_cache and value_cache [blocks, heads, block_size {block_size}, D] of one dtype, got"
+                           f" {list(key_cache.shape)} and {list(value_cache.shape)}, {key_cache.dtype} and {value_cache.dtype}")
     if qkv.ndim != 2 or block_tables.ndim != 2:
         raise invalid(WHO, f"expected qkv [tokens, width] and block_tables [batch, blocks of a sequence], got {list(qkv.shape)} and"
                            f" {list(block_tables.shape)}")
@@ -59,6 +66,21 @@ def _check(qkv, key_cache, value_cache, block_tables, block_size):
     if rest or heads <= 0 or heads % kv_heads:
         raise invalid(WHO, f"qkv has {qkv.shape[1]} columns, expected (heads + 2 · {kv_heads}) · {depth} of key_cache, with heads a"
                            f" multiple of {kv_heads}")
+
+
+def _check_floats(tokens, cache, before, masks):
+    """Refuses integers that no scale makes floats, and values before the prompt or masks of other sequences."""
+    floats = (_core.float16, _core.bfloat16, _core.float32, _core.float64)
+    if tokens.value.dtype not in floats or (cache.scales is None and cache.parts[0].dtype not in floats):
+        raise invalid(WHO, f"expected qkv and caches of floats (or, with their scales, of int32 and uint8), got {tokens.value.dtype} and"
+                           f" {cache.parts[0].dtype}")
+    for t in before or ():
+        if t is None or t.ndim != 4 or t.shape[:2] != [tokens.batch, cache.heads] or t.shape[3] != cache.depth or t.dtype not in floats:
+            raise invalid(WHO, f"pre_key_cache and pre_value_cache: expected floats [{tokens.batch}, {cache.heads}, length, {cache.depth}],"
+                               f" got {None if t is None else list(t.shape)}")
+    for name, t in masks.items():
+        if t is not None and (t.ndim != 4 or t.shape[0] not in (1, tokens.batch) or t.shape[1] not in (1, tokens.heads)):
+            raise invalid(WHO, f"{name} is {list(t.shape)}, expected [{tokens.batch}, 1 or {tokens.heads}, queries, keys]")
 
 
 class _Tokens:
@@ -90,23 +112,29 @@ class _Tokens:
         begins, cached, now = self.begins.tolist(), self.cached.tolist(), self.now.tolist()
         if sum(now) != self.count:
             raise invalid(WHO, f"seq_lens_this_time adds up to {sum(now)} tokens, qkv has {self.count}")
+        starts = [sum(now[:b]) for b in range(self.batch + 1)]
+        if min(begins + cached + now, default=0) < 0 or self.starts.tolist() != starts:
+            raise invalid(WHO, f"expected lengths from 0 and cu_seqlens_q {starts} of them, got {self.starts.tolist()}")
         going = [b for b in range(self.batch) if now[b] and not begins[b]]
         self.begun = max((now[b] for b in range(self.batch) if begins[b]), default=0)
         self.added = max((now[b] for b in going), default=0)
         self.end = max((cached[b] + now[b] for b in going), default=0)
         self.even = len(set(now)) == 1
-        self.full = max(c + n for c, n in zip(cached, now))
+        self.full = max((c + n for c, n in zip(cached, now)), default=0)
 
     def turn(self, table, by_pairs):
         """Turns queries and keys by their positions."""
         depth = self.cache.depth
         if table.ndim != 5 or table.shape[0] != 2 or table.shape[1] not in (1, self.batch) or table.shape[4] not in (depth // 2, depth):
             raise invalid(WHO, f"rope_emb is {list(table.shape)}, expected [2, 1, positions, 1, {depth // 2}]")
+        if not self.program and self.full > table.shape[2]:
+            raise invalid(WHO, f"rope_emb has {table.shape[2]} positions, expected {self.full}")
         rows = self.place if table.shape[1] == 1 else self.place + self.owner * table.shape[2]
         cos, sin = _core.unsqueeze(_core.gather(_core.reshape(table, [2, -1, table.shape[4]]), rows, 1), [2]).unbind(0)
         if table.shape[4] != depth:
             cos, sin = (_core.reshape(_core.stack([t, t], -1), [-1, 1, depth]) if by_pairs else _core.concat([t, t], -1)
                         for t in (cos, sin))
+        table = of_dtype(table, _core.float64 if self.turning.dtype == _core.float64 else _core.float32)
         whole = of_dtype(self.turning, table.dtype)
         self.turning = of_dtype(turned(whole, cos, sin, by_pairs), self.turning.dtype)
 
@@ -160,7 +188,7 @@ class _Tokens:
     def _from_start(self, query, key, value, before, mask):
         """Attention [batch, length, heads, D] of sequences over themselves."""
         if before is not None:
-            key, value = (_core.concat([_core.transpose(t, [0, 2, 1, 3]), new], 1) for t, new in zip(before, (key, value)))
+            key, value = (_core.concat([of_dtype(_core.transpose(t, [0, 2, 1, 3]), new.dtype), new], 1) for t, new in zip(before, (key, value)))
         if mask is not None:
             if mask.shape[2] < query.shape[1] or mask.shape[3] < key.shape[1]:
                 raise invalid(WHO, f"mask is {list(mask.shape)}, expected [batch, 1, {query.shape[1]}, {key.shape[1]}] or more")
