@@ -5,6 +5,7 @@ from .quantized import of_dtype, to_int8
 from .rotary import turned_sections, turned
 
 FAR = -6e4  # added to scores of what is not seen: nearly float16's least number
+FLOATS = (_core.float16, _core.bfloat16, _core.float32, _core.float64)
 COMPUTE_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 

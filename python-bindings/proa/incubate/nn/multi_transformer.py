@@ -3,7 +3,7 @@ from ... import _core
 from ...autograd import no_grad
 from ...nn import functional as F
 from ...nn.layer.transformer import _convert_attention_mask
-from .cached_attention import FAR, Step, invalid
+from .cached_attention import FAR, FLOATS, Step, check_sizes, invalid
 from .quantized import of_dtype
 from .rotary import turned_sections
 from .tensor_parallel import shared, summed
@@ -81,13 +81,20 @@ def _layer(x, weights, settings, trans_qkvw, attend):
 
 def _attention(x, weight, trans_qkvw, caches, pre_caches, seq_lens, time_step, mask):
     """The attention of this call's stage."""
-    if x.ndim != 3 or weight.ndim != 4:
-        raise invalid(WHO, f"expected x [batch, length, width] and qkv_weights of four dims, got {list(x.shape)} and"
-                           f" {list(weight.shape)}")
+    if x.ndim != 3 or x.size == 0 or x.dtype not in FLOATS:
+        raise invalid(WHO, f"x: expected floats [batch, length, width], got {x.dtype} {list(x.shape)}")
+    width = weight.shape[-1 if trans_qkvw else 0]
+    if weight.ndim != 4 or weight.shape[0 if trans_qkvw else 1] != 3 or width != x.shape[2]:
+        expected = f"[3, heads, D, {x.shape[2]}]" if trans_qkvw else f"[{x.shape[2]}, 3, heads, D]"
+        raise invalid(WHO, f"qkv_weights: expected {expected} for x of width {x.shape[2]}, got {list(weight.shape)}")
     heads, depth = weight.shape[1:3] if trans_qkvw else weight.shape[2:]
-    for cache in caches or ():
-        if cache.ndim != 5 or [cache.shape[0], cache.shape[2], cache.shape[4]] != [2, heads, depth]:
-            raise invalid(WHO, f"cache_kvs: expected [2, batch, {heads}, slots, {depth}], got {list(cache.shape)}")
+    for name, given in (("cache_kvs", caches), ("pre_caches", pre_caches)):
+        for cache in given or ():
+            dims = list(cache.shape)
+            if len(dims) != 5 or [dims[0], dims[2], dims[4]] != [2, heads, depth] or dims[1] < x.shape[0] or cache.dtype not in FLOATS:
+                raise invalid(WHO, f"{name}: expected floats [2, {x.shape[0]}, {heads}, slots, {depth}], got {cache.dtype} {dims}")
+    check_sizes(WHO, x.shape[0], seq_lens=seq_lens)
+    check_sizes(WHO, 1, time_step=time_step)
     if time_step is None:
         return _Whole(x.shape[0], x.shape[1], heads, depth, caches, pre_caches, seq_lens, mask, x.dtype)
     if not caches or x.shape[1] != 1:
@@ -142,6 +149,9 @@ class _Whole(_Attention):
         self.caches, self.pre_caches = caches, pre_caches
         self.before = pre_caches[0].shape[3] if pre_caches else 0
         self.mask = _convert_attention_mask(mask, dtype)
+        whole = [batch, heads, length, self.before + length]
+        if mask is not None and (mask.ndim > 4 or any(n not in (1, m) for n, m in zip(mask.shape[::-1], whole[::-1]))):
+            raise invalid(WHO, f"attn_mask: expected {[batch, 1, *whole[2:]]}, got {list(mask.shape)}")
         if caches and self.before + length > caches[0].shape[3]:
             raise invalid(WHO, f"cache_kvs have {caches[0].shape[3]} slots, expected at least {self.before + length}")
         if seq_lens is not None:

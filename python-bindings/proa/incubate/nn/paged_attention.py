@@ -2,7 +2,7 @@
 from ... import _core
 from ...autograd import no_grad
 from .block_cache import BlockCache
-from .cached_attention import FAR, check_sizes, finished, floats, invalid
+from .cached_attention import FAR, FLOATS, check_sizes, finished, floats, invalid
 from .quantized import of_dtype
 from .rotary import turned
 
@@ -70,12 +70,11 @@ def _check(qkv, key_cache, value_cache, block_tables, block_size):
 
 def _check_floats(tokens, cache, before, masks):
     """Refuses integers that no scale makes floats, and values before the prompt or masks of other sequences."""
-    floats = (_core.float16, _core.bfloat16, _core.float32, _core.float64)
-    if tokens.value.dtype not in floats or (cache.scales is None and cache.parts[0].dtype not in floats):
+    if tokens.value.dtype not in FLOATS or (cache.scales is None and cache.parts[0].dtype not in FLOATS):
         raise invalid(WHO, f"expected qkv and caches of floats (or, with their scales, of int32 and uint8), got {tokens.value.dtype} and"
                            f" {cache.parts[0].dtype}")
     for t in before or ():
-        if t is None or t.ndim != 4 or t.shape[:2] != [tokens.batch, cache.heads] or t.shape[3] != cache.depth or t.dtype not in floats:
+        if t is None or t.ndim != 4 or t.shape[:2] != [tokens.batch, cache.heads] or t.shape[3] != cache.depth or t.dtype not in FLOATS:
             raise invalid(WHO, f"pre_key_cache and pre_value_cache: expected floats [{tokens.batch}, {cache.heads}, length, {cache.depth}],"
                                f" got {None if t is None else list(t.shape)}")
     for name, t in masks.items():
