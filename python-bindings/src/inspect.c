@@ -21,15 +21,24 @@ static PyObject *name_of(const proa_op *op, bool gradient)
     return PyUnicode_FromFormat(gradient ? "%s_grad" : "%s", type_of(op));
 }
 
-/* The dtype of the call: its first tensor's. NULL: it has none. */
-static const proa_tensor *first_tensor(const proa_op *op, const void *args)
+static bool is_floating(const proa_tensor *t)
 {
+    return !proa__slot_empty(t) && (t->dtype == PROA_F16 || t->dtype == PROA_BF16 || t->dtype == PROA_F32 ||
+                                    t->dtype == PROA_F64 || t->dtype == PROA_C64 || t->dtype == PROA_C128);
+}
+
+/* The tensor whose dtype a call computes in: the first floating input, else the first tensor; or NULL. */
+static const proa_tensor *computed_in(const proa_op *op, const void *args)
+{
+    const proa_tensor *first = NULL;
     for (int i = 0; i < op->n_fields; i++) {
         const proa_tensors all = proa__field_all(&op->fields[i], args);
-        for (int64_t k = 0; k < all.count; k++)
-            if (!proa__slot_empty(all.at[k])) return all.at[k];
+        for (int64_t k = 0; k < all.count; k++) {
+            if (i < op->n_in && is_floating(all.at[k])) return all.at[k];
+            if (!first && !proa__slot_empty(all.at[k])) first = all.at[k];
+        }
     }
-    return NULL;
+    return first;
 }
 
 static PyObject *statistics(const proa_numerics *n)
@@ -40,7 +49,7 @@ static PyObject *statistics(const proa_numerics *n)
 
 static void tell_count(const proa_op *op, const void *args)
 {
-    const proa_tensor *t = first_tensor(op, args);
+    const proa_tensor *t = computed_in(op, args);
     PyObject *name = name_of(op, false);
     if (name && t)
         Py_XDECREF(PyObject_CallFunctionObjArgs(count, name, py_dtype_text((proa_dtype)t->dtype), NULL));

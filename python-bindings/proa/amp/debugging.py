@@ -139,6 +139,7 @@ class _Watch:
 
 
 _active = {"watch": None, "counts": None}
+_counted = {}  # by the last collection
 
 
 def _count(op, dtype):
@@ -280,9 +281,10 @@ def _print_operator_stats(op_count_dict):
 
 @dygraph_only
 def enable_operator_stats_collection():
-    """Counts the ops that are called from now on, by the dtype of their first tensor."""
+    """Counts the ops that are called from now on, by the dtype that they compute in."""
+    _counted.clear()
     set_flags({"FLAGS_low_precision_op_list": 1})
-    _install(counts={})
+    _install(counts=_counted)
 
 
 @dygraph_only

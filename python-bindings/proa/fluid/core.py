@@ -52,6 +52,18 @@ def default_cpu_generator():
     return default_generator
 
 
+def get_low_precision_op_list():
+    """{operator: its calls in float16, bfloat16, float32 and others} of amp.debugging's last collection."""
+    from ..amp.debugging import _counted
+    return {op: ",".join(map(str, calls)) for op, calls in sorted(_counted.items())}
+
+
+def clear_low_precision_op_list():
+    """Forgets get_low_precision_op_list's calls."""
+    from ..amp.debugging import _counted
+    _counted.clear()
+
+
 def get_cuda_device_count():
     return 0
 

@@ -122,14 +122,18 @@ def calls_by_dtype():
     x, half, whole = paddle.ones([2, 2]), paddle.ones([2, 2], "float16"), paddle.ones([2, 2], "int32")
 
     def work():
+        table = paddle.nn.functional.embedding(whole.astype("int64"), x)
+        paddle.gather(table, whole[0])
         for t in (x, x, half, half.astype("bfloat16"), whole):
             paddle.transpose(t, [1, 0])
         paddle.exp(x)
         paddle.matmul(x, x)
     lines = _table(work)
-    kept = [line for line in lines if line.split("|")[0].strip() in ("transpose2", "exp", "matmul_v2")]
+    shown = ("transpose2", "exp", "matmul_v2", "lookup_table_v2", "gather")
+    kept = [line for line in lines if line.split("|")[0].strip() in shown]
+    listed = {op: calls for op, calls in paddle.base.core.get_low_precision_op_list().items() if op in shown}
     debugging.disable_operator_stats_collection()  # once more: does nothing
-    return lines[:2], kept, _table(lambda: None), paddle.get_flags("FLAGS_low_precision_op_list")
+    return lines[:2], kept, listed, _table(lambda: None), paddle.get_flags("FLAGS_low_precision_op_list")
 
 
 LOGS = ["""[PRECISION] in [device=gpu:0, op=matmul_v2, tensor=a.tmp_0, dtype=fp32], numel=6, num_zero=1, max=7.000000e+04, min=1.000000e-06, mean=2.0e+00
@@ -187,3 +191,23 @@ def workbook_of_two_logs():
             log.write(LOGS[0])
         return same, pair, _written(folders, 1), raised(
             lambda: debugging.compare_accuracy(*folders, "out", dump_all_tensors=True), AssertionError)
+
+
+@case("paddle.static.amp.debugging.collect_operator_stats", grad=False)
+def operators_of_a_program():
+    paddle.enable_static()
+    try:
+        program, out = paddle.static.Program(), io.StringIO()
+        with paddle.static.program_guard(program):
+            x, ids = paddle.static.data("x", [4, 4]), paddle.static.data("ids", [2], "int64")
+            y = paddle.nn.functional.relu(paddle.nn.functional.embedding(ids, x))
+            y = paddle.cast(paddle.cast(y, "float16"), "float32")
+            paddle.static.nn.cond(paddle.mean(y) > 0, lambda: paddle.exp(y), lambda: paddle.tanh(y))
+        with contextlib.redirect_stdout(out):
+            paddle.static.amp.debugging.collect_operator_stats(program)
+            paddle.static.amp.debugging.collect_operator_stats(program, print_subblocks=True)
+    finally:
+        paddle.disable_static()
+    lines = out.getvalue().splitlines()
+    shown = ("relu", "lookup_table_v2", "cast", "exp", "tanh")
+    return [line for line in lines if line.split("|")[0].strip() in shown], [line for line in lines if "of all blocks" in line or "of block 0" in line]

@@ -6,7 +6,7 @@ from ... import _core
 from ...framework import mode, unique_name
 from ..program import default_main_program
 from ..variable import make_persistable, program_of
-from . import bf16
+from . import bf16, debugging
 from .lists import AutoMixedPrecisionLists, CustomOpLists
 
 __all__ = ["AutoMixedPrecisionLists", "CustomOpLists", "bf16", "cast_model_to_fp16", "cast_parameters_to_fp16",
