@@ -51,7 +51,11 @@ class Agent:
         self._by_rank = {info.rank: info for info in infos}
         if self._rank:
             self._life = self._connect(self._by_rank[0], None)
-            wire.put(self._life, pickle.dumps((_ALIVE, self._rank)))
+            try:
+                wire.put(self._life, pickle.dumps((_ALIVE, self._rank)))
+                wire.get(self._life)  # worker 0 watches from now on
+            except (OSError, EOFError) as e:
+                raise self._gone(self._by_rank[0], e) from None
 
     # ---- requests of others ----
 
@@ -95,6 +99,7 @@ class Agent:
 
     def _watch(self, sock, rank):
         """Waits for the end of a worker's life: without a farewell it is lost."""
+        wire.put(sock, b"")
         try:
             wire.get(sock)
         except (OSError, EOFError):

@@ -5,6 +5,7 @@ import socket
 
 from ... import _core
 from .. import group as _group
+from ..communication import barrier
 from ..objects import all_gather_object
 from .agent import Agent, WorkerInfo
 
@@ -99,6 +100,8 @@ def init_rpc(name, rank=None, world_size=None, master_endpoint=None):
         agent.close()
         raise ValueError(f"init_rpc: workers must have different names, got {names}")
     agent.meet([WorkerInfo(*entry) for entry in found])
+    if size > 1:
+        barrier()  # nobody is called before worker 0 would notice its end
     _State.agent, _State.name = agent, name
 
 
