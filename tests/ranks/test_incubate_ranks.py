@@ -47,6 +47,10 @@ own = nn.FusedFeedForward(WIDTH, INNER, 0.0, **place)
 share(whole._linear1_weight, own._linear1_weight, slice(None), columns)
 share(whole._linear1_bias, own._linear1_bias, columns)
 share(whole._linear2_weight, own._linear2_weight, columns)
+clipped = [paddle.nn.ClipGradByGlobalNorm(0.01)([(p, g) for p, g in zip(net.parameters(), gradients(net, net.parameters())[2:])])
+           for net in (own, whole)]
+for (p, got), (_, want) in zip(*clipped):
+    same(got, want[slice(None), columns] if p is own._linear1_weight else want[columns] if p.is_distributed else want, "clipped")
 for got, want in zip(gradients(own, [own._ln2_scale]), gradients(whole, [whole._ln2_scale])):
     same(got, want, "feed-forward")
 

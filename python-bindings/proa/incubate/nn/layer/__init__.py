@@ -40,11 +40,11 @@ def _of_layer(kind, attrs, layer, count):
     return attrs[layer]
 
 
-def _divide(nranks, *parameters):
-    """Marks the parameters of which each rank has its own part."""
+def _divide(nranks, ring_id, *parameters):
+    """Marks the parameters of which each rank of the group has its own part: norms are summed over them."""
     for parameter in parameters:
         if nranks > 1 and parameter is not None:
-            parameter.is_distributed = True
+            parameter.is_distributed, parameter.split_group = True, ring_id
 
 
 class _Fused(Layer):
@@ -139,7 +139,7 @@ class FusedMultiHeadAttention(_Fused):
         self.qkv_bias = self.create_parameter([3 * own] if transpose_qkv_wb else [3, num_heads, depth],
                                               attr=qkv_bias_attr, is_bias=True)
         self.linear_weight = self.create_parameter([own, embed_dim], attr=linear_weight_attr)
-        _divide(nranks, self.qkv_weight, self.qkv_bias, self.linear_weight)
+        _divide(nranks, ring_id, self.qkv_weight, self.qkv_bias, self.linear_weight)
         self.linear_bias = self.create_parameter([embed_dim], attr=linear_bias_attr, is_bias=True)
         self.pre_ln_scale = self.pre_ln_bias = self.ln_scale = self.ln_bias = None
         if normalize_before:
@@ -181,7 +181,7 @@ class FusedFeedForward(_Fused):
         self._linear1_bias = self.create_parameter([dim_feedforward], attr=linear1_bias_attr, is_bias=True)
         self._linear2_weight = self.create_parameter([dim_feedforward, d_model], attr=linear2_weight_attr)
         self._linear2_bias = self.create_parameter([d_model], attr=linear2_bias_attr, is_bias=True)
-        _divide(nranks, self._linear1_weight, self._linear1_bias, self._linear2_weight)
+        _divide(nranks, ring_id, self._linear1_weight, self._linear1_bias, self._linear2_weight)
         self._ln1_scale = self._ln1_bias = self._ln2_scale = self._ln2_bias = None
         if normalize_before:
             self._ln1_scale, self._ln1_bias = self._norm(d_model, ln1_scale_attr, ln1_bias_attr)
@@ -275,7 +275,7 @@ class FusedMultiTransformer(_Fused):
                 getattr(self, kind).append(self.create_parameter(shape, attr=attr, is_bias=kind.endswith("biases"),
                                                                  default_initializer=initial))
         divided = ("qkv_weights", "qkv_biases", "ffn1_weights", "ffn1_biases", "linear_weights", "ffn2_weights")
-        _divide(nranks, *(parameter for kind in divided for parameter in getattr(self, kind)))
+        _divide(nranks, ring_id, *(parameter for kind in divided for parameter in getattr(self, kind)))
 
     def forward(self, src, attn_mask=None, caches=None, pre_caches=None, rotary_embs=None, rotary_emb_dims=0, seq_lens=None,
                 time_step=None):
