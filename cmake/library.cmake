@@ -53,6 +53,11 @@ foreach(folder IN LISTS PROA_FOLDERS)
         endif()
     endif()
 endforeach()
+# Files that a program runs once, as readers and writers of models and passes over programs: the wheel is full.
+file(GLOB once_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/wire*.c" "${PROJECT_SOURCE_DIR}/ops/composed/*.c"
+     "${PROJECT_SOURCE_DIR}/jit/passes/*.c" "${PROJECT_SOURCE_DIR}/io/onnx/*.c" "${PROJECT_SOURCE_DIR}/io/read_*.c"
+     "${PROJECT_SOURCE_DIR}/io/write_*.c" "${PROJECT_SOURCE_DIR}/io/program_*.c")
+set_source_files_properties(${once_files} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 # Loops of a few instructions, whose speed depends on where they lie: a reversed copy took 1.4 times as long across two
 # lines.
 set_source_files_properties("${PROJECT_SOURCE_DIR}/core/copy.c" PROPERTIES COMPILE_OPTIONS "-falign-loops=64")

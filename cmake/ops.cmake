@@ -92,6 +92,10 @@ list(FILTER formula_files INCLUDE REGEX "/ops/(elementwise|loss|softmax)/")
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     set_source_files_properties(${formula_files} PROPERTIES COMPILE_OPTIONS -fno-thread-jumps)
 endif()
+# Searches and lists rather than loops over elements: a quarter smaller, and as fast.
+set(searching_files ${level_files})
+list(FILTER searching_files INCLUDE REGEX "/ops/(crf|detection|graph|lod|sampling|sequence)/")
+set_source_files_properties(${searching_files} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
 set(PROA_OBJECT_TARGETS "")
 foreach(level IN LISTS PROA_LEVELS)
     set(target proa_kernels_${level})
@@ -99,7 +103,9 @@ foreach(level IN LISTS PROA_LEVELS)
     proa_folder_settings(${target})
     target_compile_definitions(${target} PRIVATE PROA_LEVEL=_${level})
     # Contraction lets a·b + c be one instruction where the level has it; nothing else may be reordered.
+    # Without tables for unwinding (a fifteenth of the library): the trace of an error begins at the kernel's caller.
     target_compile_options(${target} PRIVATE ${PROA_FLAGS_${level}} -fopenmp-simd -ffp-contract=fast
+                           $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>
                            $<$<CONFIG:Release,RelWithDebInfo>:${PROA_SPEED_${level}}>)
     list(APPEND PROA_OBJECT_TARGETS ${target})
 endforeach()

@@ -116,6 +116,11 @@ proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags)
     return proa__scope_push(t) ? t : NULL;
 }
 
+proa_tensor *proa_tensor_without_memory(const proa_meta *meta)
+{
+    return proa__tensor_bare(meta, PROA_T_META);
+}
+
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,
                                int64_t offset)
 {

@@ -83,7 +83,9 @@ static inline proa_tensor proa__shallow_copy(const proa_tensor *t)
 /* New dense tensor of a meta, with uninitialized memory on the thread's device. */
 proa_tensor *proa__tensor_new(const proa_meta *meta);
 /* New handle without memory: symbolic or meta (flags say which). */
-PROA_API proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
+proa_tensor *proa__tensor_bare(const proa_meta *meta, uint32_t flags);
+/* A new tensor of shape and dtype alone (PROA_T_META). */
+PROA_API proa_tensor *proa_tensor_without_memory(const proa_meta *meta);
 /* A new view of t's storage. offset: bytes from t's element 0. strides: in bytes; NULL: row-major, which
  * requires a contiguous t with as many elements. */
 proa_tensor *proa__tensor_view(proa_tensor *t, int ndim, const int64_t *shape, const int64_t *strides,

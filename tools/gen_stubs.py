@@ -78,10 +78,16 @@ def home_of(obj):
     return None
 
 
-def docstring(obj, indent):
-    """The object's docstring as lines of a stub."""
+def has_source(obj):
+    """Whether the package has Python code of a function, a property or a class: editors read its docs there, and the wheel is full."""
+    obj = getattr(obj, "fget", obj)
+    return (inspect.isfunction(obj) or inspect.isclass(obj)) and not is_op(obj) and obj.__module__ != "proa._core"
+
+
+def docstring(obj, indent, of_tensor=False):
+    """The object's docstring as lines of a stub, if it is written in C or, a member of Tensor, is found nowhere else."""
     text = inspect.cleandoc(getattr(obj, "__doc__", None) or "")
-    if not text:
+    if not text or has_source(obj) and not of_tensor:
         return [indent + "..."]
     lines = ('"""' + text.replace("\\", "\\\\").replace('"""', "'''") + ("\n" if "\n" in text else "") + '"""').split("\n")
     return [(indent + line).rstrip() for line in lines]
@@ -146,12 +152,19 @@ def parameters_text(signature, annotations=()):
     return ", ".join(parts)
 
 
-def function(name, obj, indent, method=False):
+def with_docs(definition, obj, of_tensor):
+    """Lines of a definition and its docs."""
+    indent = definition[:len(definition) - len(definition.lstrip())] + "    "
+    lines = docstring(obj, indent, of_tensor)
+    return [definition + " ..."] if lines == [indent + "..."] else [definition, *lines]
+
+
+def function(name, obj, indent, method=False, of_tensor=False):
     """Lines of `def name(…)`."""
     annotations, result = {}, ""
     if name.endswith("_") and hasattr(obj, "__wrapped__"):  # an in-place twin: takes what its plain form takes
         text = function(name, obj.__wrapped__, indent, method)[0].partition("(")[2].rpartition(")")[0]
-        return [f"{indent}def {name}({text}) -> _Tensor:", *docstring(obj, indent + "    ")]
+        return with_docs(f"{indent}def {name}({text}) -> _Tensor:", obj, of_tensor)
     if is_op(obj):
         annotations, result = op_types(obj)
         annotations.setdefault("name", "_b.str | None")
@@ -170,7 +183,7 @@ def function(name, obj, indent, method=False):
         result = " -> _Any"
     if not result and RESULTS.of(obj):
         result = " -> _Tensor"
-    return [f"{indent}def {name}({text}){result}:", *docstring(obj, indent + "    ")]
+    return with_docs(f"{indent}def {name}({text}){result}:", obj, of_tensor)
 
 
 class Results:
@@ -280,7 +293,7 @@ class Stub:
             kind = "staticmethod" if isinstance(value, staticmethod) else "classmethod"
             return [f"{indent}@{kind}", *function(name, value.__func__, indent)]
         if isinstance(value, property):
-            lines = [f"{indent}@property", f"{indent}def {name}(self) -> _Any:", *docstring(value, indent * 2)]
+            lines = [f"{indent}@property", *with_docs(f"{indent}def {name}(self) -> _Any:", value, cls.__name__ == "Tensor")]
             if value.fset:
                 lines += [f"{indent}@{name}.setter", f"{indent}def {name}(self, value: _Any) -> None: ..."]
             return lines
@@ -302,7 +315,7 @@ class Stub:
             return [f"{indent}{name}: _Any"] if value.__qualname__ != f"{cls.__qualname__}.{name}" else \
                 [indent + line for line in self.class_lines(name, value)]
         if callable(value):
-            return function(name, value, indent, method=True)
+            return function(name, value, indent, method=True, of_tensor=cls.__name__ == "Tensor")
         return [f"{indent}{name}: _Any"]
 
     def class_lines(self, name, cls):

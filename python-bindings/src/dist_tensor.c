@@ -69,7 +69,7 @@ static PyObject *without_memory(PyObject *module, PyObject *args)
                             PROA_MAX_DIMS);
     meta.ndim = (int8_t)shape.count;
     for (int64_t i = 0; i < shape.count; i++) meta.shape[i] = shape.at[i];
-    return py_wrap(proa__tensor_bare(&meta, PROA_T_META));
+    return py_wrap(proa_tensor_without_memory(&meta));
 }
 
 PyMethodDef py_dist_tensor_functions[] = {

@@ -168,6 +168,7 @@ def test_basic_units():
     from proa.fluid.contrib.layers import BasicGRUUnit, BasicLSTMUnit
     rng = np.random.default_rng(0)
     x, h, c = (rng.standard_normal([2, n]).astype("float32") for n in (3, 4, 4))
+    paddle.seed(1)
     with fluid.dygraph.guard():
         unit = BasicLSTMUnit("lstm", 4)
         hidden, cell = unit(*map(fluid.dygraph.to_variable, (x, h, c)))

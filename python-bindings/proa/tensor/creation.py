@@ -130,7 +130,7 @@ def _written(output, value):
         return written(value, output)
     if output.is_symbolic and _core.is_declared(None, _core.variable_name(None, output)):
         return _core.assign_to(value, output)
-    if not output.is_symbolic and (output.dtype != value.dtype or output.shape != value.shape):
+    if (output.is_symbolic or not value.is_symbolic) and (output.dtype != value.dtype or output.shape != value.shape):
         output._become(_core.assign(value))  # as in Paddle, an output has what was there no more
         return output
     return _core.set_value_(output, value, axes=[], starts=[], ends=[])

@@ -491,7 +491,7 @@ def _check_inside(arr, indices, axis, what):
     for i, (a, n) in enumerate(zip(arr.shape, indices.shape)):
         if i != axis and known(a, n) and a < n:
             raise RuntimeError(f"{what}: indices must fit into arr beside axis {axis}: {indices.shape}, {arr.shape}")
-    if indices.is_symbolic or not known(arr.shape[axis]):
+    if _core.is_capturing() or not known(arr.shape[axis]):
         return
     if not bool(_core.all(_core.less_than(indices, like(arr.shape[axis], indices)))):
         raise RuntimeError(f"{what}: an index is out of bounds for axis {axis} of size {arr.shape[axis]}")
