@@ -1,6 +1,7 @@
 """Tensors from nothing and from numbers: full, arange, eye, assign, … (zeros and the like are the op table's)."""
 from .. import _core
 from .._asks import ask, asks
+from ..framework.dims import differ
 from ._tools import FLOATING, Tensor, dtype_name, is_number, late_program, need_variable, plain_ints
 
 _OF_THE_TABLE = ("empty", "full_like", "ones", "ones_like", "zeros", "zeros_like")
@@ -130,7 +131,8 @@ def _written(output, value):
         return written(value, output)
     if output.is_symbolic and _core.is_declared(None, _core.variable_name(None, output)):
         return _core.assign_to(value, output)
-    if (output.is_symbolic or not value.is_symbolic) and (output.dtype != value.dtype or output.shape != value.shape):
+    other = output.dtype != value.dtype or differ(output.shape, value.shape)
+    if other and (output.is_symbolic or not value.is_symbolic):
         output._become(_core.assign(value))  # as in Paddle, an output has what was there no more
         return output
     return _core.set_value_(output, value, axes=[], starts=[], ends=[])
