@@ -235,7 +235,7 @@ def docstrings(path):
              f"{counts['prints otherwise']} print another text: operators of programs and their attributes, messages, bare memory, "
              "`stop_gradient` of gradients, which is true here. Left out are distributed jobs, devices, data sets that are downloaded "
              "and `paddle.base`.", "", "| docstring | cause |", "|---|---|"]
-    return lines + [f"| `{row[0]}` | {cell(row[2].split(' | ')[0])} |" for row in failed]
+    return lines + [f"| `{row[0]}` | {cell(re.sub(r' [(]/[^)]*[)]?', '', row[2].split(' | ')[0]))} |" for row in failed]
 
 
 def parity():

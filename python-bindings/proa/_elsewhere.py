@@ -9,7 +9,7 @@ PLACES = {
                                       "natural_exp_decay noam_decay piecewise_decay polynomial_decay")],
     "static.nn": [("fluid.layers", "continuous_value_model")],
     "static.nn.common": [("fluid.layers", "continuous_value_model deformable_conv")],
-    "static.nn.control_flow": [("fluid.layers", "Assert ConditionalBlock Switch While")],
+    "static.nn.control_flow": [("fluid.layers", "Assert"), ("fluid.layers.blocks", "ConditionalBlock Switch While")],
     "vision.transforms.functional": [("vision.transforms.warp", "affine perspective")],
 }
 

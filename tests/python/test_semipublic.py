@@ -1,5 +1,6 @@
 """Modules and names that are not documented and that public programs take all the same."""
 import hashlib
+import importlib
 import os
 import subprocess
 import sys
@@ -238,3 +239,14 @@ def test_iterators_of_loaders_have_one_class():
 def test_build_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("PADDLE_EXTENSION_DIR", str(tmp_path / "operators"))
     assert paddle.utils.cpp_extension.get_build_directory() == str(tmp_path / "operators") and (tmp_path / "operators").is_dir()
+
+
+def test_names_that_stand_elsewhere():
+    from proa import _elsewhere
+    for module, places in _elsewhere.PLACES.items():
+        own = importlib.import_module(f"proa.{module}")
+        for where, names in places:
+            for name in names.split():
+                assert getattr(own, name) is getattr(importlib.import_module(f"proa.{where}"), name), (module, name)
+        with pytest.raises(AttributeError, match=f"'proa.{module}' has no attribute 'nothing'"):
+            own.nothing

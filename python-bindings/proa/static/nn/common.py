@@ -3,6 +3,7 @@ import math
 
 from ..._asks import asks
 from ... import _core
+from ..._elsewhere import elsewhere
 from ..._errors import need_rank
 from ...framework import unique_name
 from ...framework.dims import known
@@ -15,6 +16,8 @@ from .sequence_lod import offsets_of
 
 __all__ = ["batch_norm", "bilinear_tensor_product", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose",
            "embedding", "fc", "group_norm", "instance_norm", "layer_norm", "prelu", "row_conv", "spectral_norm"]
+
+__getattr__ = elsewhere(__name__)
 
 
 def _owner(kind, name):
