@@ -142,25 +142,29 @@ static proa_status run(recurrence *r, proa_tensor *x, proa_tensor *offsets, cons
 
 /* ---- the operators ------------------------------------------------------------------------- */
 
+enum { WIDEST = 1 << 24 }; /* of a state, so that sizes of weights do not overflow */
+
+/* Checks x [rows, gates · D], and the weight [D, gates · D]. */
 static proa_status check(proa_tensor *x, const char *slot, proa_tensor *offsets, proa_tensor *weight,
-                         int64_t columns)
+                         int gates)
 {
     if (!x || !offsets || !weight) return proa_error();
     if (proa__absent(offsets))
         return proa_fail(PROA_ERR_UNSUPPORTED, "input %s carries no sequences (LoD) that are known here",
                          slot);
-    if (weight->ndim == 2 && columns > 0 && weight->shape[0] > 0 && x->ndim == 2) return PROA_OK;
+    bool known = weight->ndim == 2 && weight->shape[0] > 0 && weight->shape[0] <= WIDEST;
+    if (known && weight->shape[1] == gates * weight->shape[0] && x->ndim == 2) return PROA_OK;
     return proa_fail(PROA_ERR_INVALID_ARGUMENT,
-                     "the weight is %s and %s %s; expected matrices of known widths",
-                     proa__tensor_text(weight), slot, proa__tensor_text(x));
+                     "the weight is %s and %s %s; expected [D, %d D] with a known D, and rows of %d D",
+                     proa__tensor_text(weight), slot, proa__tensor_text(x), gates, gates);
 }
 
 /* An LSTM of gates x, to which the bias was not added yet. Bias: four gates', then three peepholes. */
 static proa_status lstm_of(proa_wire_reader *reader, proa_tensor *x, const char *slot, proa_tensor *offsets,
                            proa_tensor *weight, bool biased, const char *const *slots)
 {
-    PROA_TRY(check(x, slot, offsets, weight, weight ? weight->shape[1] / 4 : 0));
-    int64_t d = weight->shape[1] / 4;
+    PROA_TRY(check(x, slot, offsets, weight, 4));
+    int64_t d = weight->shape[0];
     proa_tensor *bias = proa_wire_input(reader, "Bias");
     if (!bias) return proa_error();
     recurrence r = {.reader = reader,
@@ -186,7 +190,7 @@ static proa_status gru_of(proa_wire_reader *reader, proa_tensor *x, const char *
                           proa_tensor *weight)
 {
     static const char *const slots[] = {"Hidden", "Hidden@LOD"};
-    PROA_TRY(check(x, slot, offsets, weight, weight ? weight->shape[0] : 0));
+    PROA_TRY(check(x, slot, offsets, weight, 3));
     int64_t d = weight->shape[0];
     proa_tensor *bias = proa_wire_input(reader, "Bias"), *flat = proa_reshape(weight, PROA_INTS(3 * d * d));
     if (!bias) return proa_error();

@@ -62,7 +62,9 @@ proa_status fused_embedding_seq_pool_read(proa_wire_reader *r)
     if (proa__absent(offsets)) return missing("Ids");
     if (strcmp(combiner, "sum") != 0)
         return proa_fail(PROA_ERR_UNSUPPORTED, "combiner is %s, expected sum", combiner);
-    if (ids->ndim != 2 || ids->shape[1] < 1 || table->ndim != 2 || table->shape[1] < 1)
+    bool known = ids->ndim == 2 && ids->shape[1] > 0 && ids->shape[1] <= INT32_MAX && table->ndim == 2 &&
+                 table->shape[1] > 0 && table->shape[1] <= INT32_MAX;
+    if (!known)
         return proa_fail(PROA_ERR_INVALID_ARGUMENT, "Ids is %s and W %s; expected matrices of known widths",
                          proa__tensor_text(ids), proa__tensor_text(table));
     int64_t padding = proa_wire_int(r, "padding_idx", -1);
