@@ -540,6 +540,16 @@ static PyObject *tensor_become(PyObject *self, PyObject *other)
     return Py_NewRef(self);
 }
 
+/* As _become, of a tensor that nobody else has: for who watches versions, one more write to self. */
+static PyObject *tensor_take_over(PyObject *self, PyObject *other)
+{
+    if (!py_is_tensor(other)) return tensor_become(self, other);
+    uint32_t writes = proa__guarded_version(py_tensor_of(self)) + 1;
+    proa_tensor *taken = py_tensor_of(other);
+    while (taken->storage && proa__guarded_version(taken) < writes) proa__bump_version(taken);
+    return tensor_become(self, other);
+}
+
 static double half_at(const proa_tensor *t, const char *at)
 {
     proa_tensor one = proa__shallow_copy(t);
@@ -703,6 +713,8 @@ static PyMethodDef tensor_methods[] = {
      DOC("copy_($self, other, blocking=True, /)", "Overwrites the elements; returns itself.")},
     {"_become", tensor_become, METH_O,
      DOC("_become($self, other, /)", "Shows another tensor from now on; returns itself.")},
+    {"_take_over", tensor_take_over, METH_O,
+     DOC("_take_over($self, other, /)", "_become, of a tensor that nobody else has, as one more write.")},
     {"data_ptr", FAST_KEYWORDS(tensor_data_ptr_ignoring),
      DOC("data_ptr($self, /)", "Address of the first element.")},
     {"element_size", FAST_KEYWORDS(tensor_element_size_ignoring),

@@ -164,6 +164,14 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def test_assign_to_a_tensor_of_another_shape_is_one_more_write():
+    x = paddle.zeros([4, 2, 3])
+    x[0] = 1.1
+    saved = x * 1.0
+    assert paddle.assign(paddle.ones([3], "int32"), x) is x
+    assert x.inplace_version == 2 and x.tolist() == [1, 1, 1] and x.dtype == paddle.int32 and saved.shape == [4, 2, 3]
+
+
 def test_basic_units():
     from proa.fluid.contrib.layers import BasicGRUUnit, BasicLSTMUnit
     rng = np.random.default_rng(0)

@@ -133,8 +133,7 @@ def _written(output, value):
         return _core.assign_to(value, output)
     other = output.dtype != value.dtype or differ(output.shape, value.shape)
     if other and (output.is_symbolic or not value.is_symbolic):
-        output._become(_core.assign(value))  # as in Paddle, an output has what was there no more
-        return output
+        return output._take_over(_core.assign(value))  # as in Paddle, an output has what was there no more
     return _core.set_value_(output, value, axes=[], starts=[], ends=[])
 
 
