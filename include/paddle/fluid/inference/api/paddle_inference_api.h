@@ -1,6 +1,6 @@
 /* Paddle's C++ interface for inference, header-only over proa/inference.h: C++11, link with -lproa.
  * Errors of Proa are thrown as a std::runtime_error whose what() is Proa's message; a device or engine that
- * there is not is only reported on stderr. */
+ * there is not is only reported on stderr. One file, because it is the one that Paddle's users include. */
 #ifndef PROA_PADDLE_INFERENCE_API_H
 #define PROA_PADDLE_INFERENCE_API_H
 
