@@ -62,7 +62,7 @@ class Worker:
 
     @_at_once
     def start(self, scope=None):
-        """Worker 0's values go to the servers, and all workers take what is there."""
+        """Worker 0's values go to the servers, and all workers take what is there before any of them trains."""
         scope = scope or global_scope()
         if self._number == 0:
             for table in self.job.sparse:
@@ -74,6 +74,7 @@ class Worker:
         self.pull_dense(scope)
         if self.job.mode == "geo":
             self._start_geo(scope)
+        self.barrier()  # a worker that is slow to read the first values must not find those of another's first step
 
     def _give_rows(self, table, value):
         import numpy as np
