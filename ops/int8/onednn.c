@@ -210,6 +210,9 @@ PROA_KERNEL_PREPARED(conv2d_transpose_int8_onednn, conv2d_transpose_int8, transp
 
 /* ---- linear -------------------------------------------------------------------------------------- */
 
+/* Fewest rows in which oneDNN's product without VNNI is as fast as ops/int8/gemm.h. */
+enum { MIN_ROWS = 32 };
+
 static proa_status linear_prepare(const void *args, void **state)
 {
     const proa_linear_int8_args *a = args;
@@ -219,6 +222,7 @@ static proa_status linear_prepare(const void *args, void **state)
         return proa_decline("empty, or an epilogue that broadcasts");
     t.scale_mask = 1 << 1;
     int64_t k = a->weight->shape[0], n = a->weight->shape[1], m = a->out->numel / n;
+    if (m < MIN_ROWS && !proa__dnnl_sums_bytes()) return proa_decline("without VNNI few rows are slower");
     const int64_t dims[3][2] = {{m, k}, {k, n}, {m, n}}, strides[3][2] = {{k, 1}, {n, 1}, {n, 1}};
     operand o[3];
     for (int i = 0; i < 3; i++) o[i] = (operand){2, dims[i], strides[i], i == 1};

@@ -14,14 +14,14 @@
 #include "ops/rnn/cells.inc"
 #undef T
 
-/* Hidden units of a block; a byte's value is stored with this added; bytes of gates that are computed at a
- * time (1 MiB: stays in the caches until the steps read it). */
-enum { UNITS = DOT_COLUMNS, ZERO = 128, GATES_BYTES = 1 << 20 };
+/* Hidden units of a block; bytes of gates that are computed at a time (1 MiB: stays in the caches until the
+ * steps read it). */
+enum { UNITS = DOT_COLUMNS, GATES_BYTES = 1 << 20 };
 
 /* ---- packed weights ----------------------------------------------------------------------------- */
 
-/* A matrix of gates · hidden rows: per block, groups of four columns; beside it, by block and gate, what
- * ZERO adds to sums, scales and biases. */
+/* A matrix of gates · hidden rows, packed by blocks as dot_bytes.h reads them; beside it, by block and gate,
+ * what the zero of bytes adds to sums, scales and biases. */
 typedef struct packed_matrix {
     int64_t groups;
     int8_t *bytes;
@@ -83,17 +83,26 @@ typedef struct packing {
     const proa_tensor *weight, *scale, *bias;
 } packing;
 
+/* Index of element k of unit u of gate g of block j. */
+static int64_t packed_at(const packing *p, bool pairs, int64_t j, int64_t g, int64_t u, int64_t k)
+{
+    const int64_t gates = p->s->gates, groups = p->m->groups;
+    if (pairs) return (j * gates + g) * 4 * groups * UNITS + int8_at(k, u);
+    return 4 * (((j * groups + k / 4) * gates + g) * UNITS + u) + k % 4;
+}
+
 static void pack_row(const packing *p, int64_t j, int64_t g, int64_t u)
 {
-    const int64_t columns = p->weight->shape[1], gates = p->s->gates, row = g * p->s->hidden + j * UNITS + u;
+    const int64_t columns = p->weight->shape[1], row = g * p->s->hidden + j * UNITS + u;
     const int8_t *from = (const int8_t *)p->weight->data + row * columns;
-    int64_t at = (j * gates + g) * UNITS + u;
+    const bool pairs = dot_by_pairs();
+    int64_t at = (j * p->s->gates + g) * UNITS + u;
     int32_t sum = 0;
     for (int64_t k = 0; k < columns; k++) {
-        p->m->bytes[4 * (((j * p->m->groups + k / 4) * gates + g) * UNITS + u) + k % 4] = from[k];
+        p->m->bytes[packed_at(p, pairs, j, g, u, k)] = from[k];
         sum += from[k];
     }
-    p->m->excess[at] = ZERO * sum;
+    p->m->excess[at] = pairs ? 0 : DOT_ZERO * sum;
     p->m->scale[at] = ((const float *)(const void *)p->scale->data)[row];
     p->m->bias[at] = ((const float *)(const void *)p->bias->data)[row];
 }
@@ -143,18 +152,34 @@ static proa_status pack(rnn_state *s, const rnn_sizes *sizes, const proa_tensors
 
 /* ---- quantized rows ------------------------------------------------------------------------------ */
 
-/* Rows of floats, or of integers with one scale, to bytes. */
+/* Rows of floats, or of integers with one scale, to rows as dot_bytes.h reads them. */
 typedef struct quantizing {
     const char *from;
     proa_dtype dtype;
-    int64_t columns, stride, to_stride; /* elements */
-    float step;                         /* of integers */
-    uint8_t *to;
+    int64_t columns, stride; /* elements */
+    int64_t to_stride;       /* bytes a row */
+    float step;              /* of integers */
+    char *to;
     float *scale;
 } quantizing;
 
+enum { PIECE = 256 };
+
+/* Bytes of a row of so many groups. */
+static int64_t row_bytes(int64_t groups) { return dot_by_pairs() ? 8 * groups : 4 * groups; }
+
 /* A NaN becomes −127. */
-static float quantize_floats(const float *restrict x, int64_t n, uint8_t *restrict to)
+static void quantize_floats(const float *restrict x, int64_t n, float by, int16_t *restrict to)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i] * by;
+        v = v > -127.0f ? v : -127.0f;
+        to[i] = (int16_t)rintf(v < 127.0f ? v : 127.0f);
+    }
+}
+
+static float largest_of(const float *restrict x, int64_t n)
 {
     float largest = 0;
 #pragma omp simd reduction(max : largest)
@@ -162,29 +187,41 @@ static float quantize_floats(const float *restrict x, int64_t n, uint8_t *restri
         float v = fabsf(x[i]);
         largest = v > largest ? v : largest;
     }
-    const float by = largest > 1e-30f ? 127 / largest : 0;
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i] * by;
-        v = v > -127.0f ? v : -127.0f;
-        to[i] = (uint8_t)((int32_t)rintf(v < 127.0f ? v : 127.0f) + ZERO);
+    return largest;
+}
+
+/* Numbers [at, at + n) of row r to their place. */
+static void put_row(const quantizing *q, int64_t r, int64_t at, int64_t n, const int16_t *from)
+{
+    if (!dot_by_pairs()) {
+        uint8_t *to = (uint8_t *)q->to + r * q->to_stride + at;
+        for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(from[i] + DOT_ZERO);
+        return;
     }
-    return largest / 127;
+    const int64_t tile = r / INT8_MR * INT8_MR;
+    int16_t *to = (int16_t *)(void *)(q->to + tile * q->to_stride) + at * INT8_MR + 2 * (r - tile);
+    for (int64_t i = 0; i < n; i += 2, to += 2 * INT8_MR)
+        to[0] = from[i], to[1] = i + 1 < n ? from[i + 1] : 0;
 }
 
 static void quantize_rows(int64_t begin, int64_t end, void *context)
 {
     const quantizing *q = context;
+    int16_t piece[PIECE];
     for (int64_t r = begin; r < end; r++) {
-        uint8_t *to = q->to + r * q->to_stride;
-        if (q->dtype == PROA_F32) {
-            q->scale[r] =
-                quantize_floats((const float *)(const void *)q->from + r * q->stride, q->columns, to);
-        } else {
-            const uint8_t *x = (const uint8_t *)q->from + r * q->stride; /* ± 128 is one bit of a byte */
-            for (int64_t i = 0; i < q->columns; i++) to[i] = x[i] ^ ZERO;
-            q->scale[r] = q->step;
+        const float *x = (const float *)(const void *)q->from + r * q->stride;
+        const int8_t *integers = (const int8_t *)q->from + r * q->stride;
+        const bool floats = q->dtype == PROA_F32;
+        const float largest = floats ? largest_of(x, q->columns) : 0,
+                    by = largest > 1e-30f ? 127 / largest : 0;
+        for (int64_t at = 0; at < q->columns; at += PIECE) {
+            const int64_t n = q->columns - at < PIECE ? q->columns - at : PIECE;
+            if (floats) quantize_floats(x + at, n, by, piece);
+            else
+                for (int64_t i = 0; i < n; i++) piece[i] = integers[at + i];
+            put_row(q, r, at, n, piece);
         }
+        q->scale[r] = floats ? largest / 127 : q->step;
     }
 }
 
@@ -192,7 +229,7 @@ static void quantize_rows(int64_t begin, int64_t end, void *context)
 
 typedef struct product {
     const packed_matrix *m;
-    const uint8_t *x;
+    const char *x;
     const float *x_scale;
     int64_t x_stride, rows, gates;
     float *to; /* by block, row and gate: sixteen units */
@@ -211,14 +248,17 @@ static void multiply_rows(const product *p, int64_t j, int64_t at, int n, float 
     dot_rows(n, (int)p->gates, &t);
     const int32_t *excess = p->m->excess + j * width;
     const float *scale = p->m->scale + j * width, *bias = p->m->bias + j * width;
-    for (int r = 0; r < n; r++) {
-        const float step = p->x_scale[at + r];
-        const int32_t *from = sums + r * width;
-        float *out = to + r * width;
+    for (int r = 0; r < n; r++)
+        for (int64_t g = 0; g < p->gates; g++) {
+            const float step = p->x_scale[at + r];
+            const int32_t *from = sums + (g * DOT_ROWS + r) * UNITS;
+            float *out = to + r * width + g * UNITS;
 #pragma omp simd
-        for (int64_t i = 0; i < width; i++)
-            out[i] = (float)(from[i] - excess[i]) * (scale[i] * step) + bias[i];
-    }
+            for (int64_t i = 0; i < UNITS; i++) {
+                const int64_t u = g * UNITS + i;
+                out[i] = (float)(from[i] - excess[u]) * (scale[u] * step) + bias[u];
+            }
+        }
 }
 
 static void multiply_blocks(int64_t begin, int64_t end, void *context)
@@ -247,7 +287,7 @@ typedef struct layer {
     const proa_tensor *lengths; /* NULL: all rows are full */
     int64_t direction, wide;    /* wide: hidden units, rounded up to blocks */
     product hidden;             /* its x: the states' bytes */
-    uint8_t *bytes;
+    char *bytes;
     float *h, *c, *gates, *y, *scale; /* h and c: rows of `wide`; gates: of the steps that are computed */
     int64_t t, row, rows;             /* the step, its first row in gates, and gates' rows */
 } layer;
@@ -301,7 +341,7 @@ static void step(layer *l)
 
 typedef struct scratch {
     float *between; /* output of every other layer */
-    uint8_t *x, *bytes;
+    char *x, *bytes;
     float *x_scale, *scale, *gates, *h, *c;
     int64_t rows; /* of gates */
 } scratch;
@@ -323,8 +363,9 @@ static size_t divide(scratch *w, const rnn_sizes *s, char *at)
     w->rows = steps * s->batch;
     size_t used = 0;
     w->between = take(at, &used, s->layers > 1 ? (size_t)(s->steps * s->batch * out) * 4 : 0);
-    w->x = take(at, &used, (size_t)w->rows * (size_t)(columns + 3));
-    w->bytes = take(at, &used, (size_t)s->batch * (size_t)(s->hidden + 3));
+    const int64_t tiles = (w->rows + DOT_ROWS - 1) / DOT_ROWS, states = (s->batch + DOT_ROWS - 1) / DOT_ROWS;
+    w->x = take(at, &used, (size_t)(tiles * DOT_ROWS * row_bytes((columns + 3) / 4)));
+    w->bytes = take(at, &used, (size_t)(states * DOT_ROWS * row_bytes((s->hidden + 3) / 4)));
     w->x_scale = take(at, &used, (size_t)w->rows * 4);
     w->scale = take(at, &used, (size_t)s->batch * 4);
     w->gates = take(at, &used, (size_t)(w->rows * wide * s->gates) * 4);
@@ -363,7 +404,7 @@ static void run_steps(layer *l, const input *x, const packed_matrix *m, const sc
                     .dtype = x->dtype,
                     .columns = x->columns,
                     .stride = x->columns,
-                    .to_stride = 4 * m->groups,
+                    .to_stride = row_bytes(m->groups),
                     .step = x->step,
                     .to = w->x,
                     .scale = w->x_scale};
@@ -394,7 +435,7 @@ static void run_layer(const proa_rnn_int8_args *a, layer *l, const input *x, con
     l->hidden = (product){.m = &m[1],
                           .x = w->bytes,
                           .x_scale = w->scale,
-                          .x_stride = 4 * m[1].groups,
+                          .x_stride = row_bytes(m[1].groups),
                           .rows = s->batch,
                           .gates = s->gates};
     memset(w->h, 0, (size_t)(s->batch * l->wide) * 4);
@@ -456,7 +497,7 @@ PROA_KERNEL_PREPARED(rnn_int8_cpu, rnn_int8, rnn_prepare, rnn_release)
     char *memory = proa_scratch(divide(&w, &s, NULL));
     if (!memory) return proa_error();
     divide(&w, &s, memory);
-    memset(w.x, 0, (size_t)((uint8_t *)w.x_scale - w.x)); /* columns that round a row up to four */
+    memset(w.x, 0, (size_t)((char *)w.x_scale - w.x)); /* columns that round a row up to four */
     run_layers(a, run->state, &s, &w);
     proa_scratch_free(memory);
     return PROA_OK;
