@@ -9,7 +9,8 @@
 /* Columns of a vector of sums, rows of a register tile, and vectors of a tile at most. */
 enum { DOT_COLUMNS = 16, DOT_ROWS = 6, DOT_VECTORS = 4 };
 
-/* True where rows are 16-bit numbers in tiles (pair_tiles.h); elsewhere they are bytes with DOT_ZERO added. */
+/* True where rows are 16-bit numbers in tiles (pair_tiles.h); elsewhere they are bytes with DOT_ZERO
+ * added. */
 static inline bool dot_by_pairs(void)
 {
 #if defined(__AVX512F__)
@@ -23,9 +24,9 @@ static inline bool dot_by_pairs(void)
 
 enum { DOT_ZERO = 128 };
 
-/* sums[vector][row][column] = x · w, DOT_ROWS rows apart from vector to vector. x: a tile, or rows of bytes,
- * x_stride apart. w: by pairs a panel for each vector; else by groups of four elements of a row, of each group
- * four bytes a column. */
+/* sums[vector][row][column] = x · w, with DOT_ROWS rows from vector to vector. x: a tile, or rows of bytes,
+ * x_stride apart. w: by pairs, a panel for each vector; else by groups of four elements of a row, of each
+ * group four bytes a column. */
 typedef struct dot_task {
     const void *x;
     int64_t x_stride, groups;

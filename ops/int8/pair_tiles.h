@@ -59,8 +59,8 @@ static inline __attribute__((always_inline)) void int8_tile(const int rows, int6
 }
 #undef INT8_EACH
 
-/* Tiles by rows − 1, compiled one by one, so that all sums stay in registers: sums[i · INT8_NR + q] = row i of a
- * · column q of the panel. a has its rows by pairs of columns; k is padded. */
+/* Tiles by rows − 1: sums[i · INT8_NR + q] = row i of a · column q of the panel. a has its rows by pairs of
+ * columns; k is padded. Each is compiled alone, so that all its sums stay in registers. */
 typedef void (*int8_tile_fn)(int64_t k, const int16_t *a, const int8_t *panel, int32_t *sums);
 #define INT8_TILE(n)                                                                                      \
     static __attribute__((noinline)) void int8_tile_##n(int64_t k, const int16_t *a, const int8_t *panel, \
