@@ -21,8 +21,7 @@ enum {
 
 /* ---- the right operand ---------------------------------------------------------------------- */
 
-/* Where element (k, n) of the right operand is stored: k counts `taps` times `channels`, channels first, at
- * these strides. */
+/* Size and element strides of the right operand: its depth k counts `taps` · `channels`, channels first. */
 typedef struct int8_right {
     int64_t taps, channels, n;
     int64_t tap_step, channel_step, n_step;
