@@ -47,13 +47,14 @@ static inline void int8_pack_panel(const int8_right *r, const int8_t *from, int6
     memset(to, 0, (size_t)int8_panel_bytes(int8_depth(r)));
     from += j * INT8_NR * step;
     for (int64_t t = 0, p = 0; t < r->taps; t++) {
-        const int8_t *row = from + t * r->tap_step, *end = row + r->channels * r->channel_step;
-        for (; paired && p + 2 <= (t + 1) * r->channels; p += 2, row += 2 * r->channel_step) {
+        const int64_t end = (t + 1) * r->channels;
+        const int8_t *row = from + t * r->tap_step;
+        for (; paired && p + 2 <= end; p += 2, row += 2 * r->channel_step) {
             const int8_t *next = row + r->channel_step;
             int8_t *out = to + int8_at(p, 0);
             for (int64_t q = 0; q < columns; q++) out[2 * q] = row[q * step], out[2 * q + 1] = next[q * step];
         }
-        for (; row != end; p++, row += r->channel_step)
+        for (; p < end; p++, row += r->channel_step)
             for (int64_t q = 0; q < columns; q++) to[int8_at(p, q)] = row[q * step];
     }
 }
@@ -105,7 +106,7 @@ static inline void int8_add(const int8_product *w, int64_t at, int64_t rows, int
 #undef INT8_ADD
 }
 
-/* Whole vectors, also where a panel is narrower: one loop an activation. */
+/* Applies the activation to whole vectors, also of narrower panels, so that it needs one loop. */
 static __attribute__((noinline)) void int8_activate(float *v, int64_t rows, const proa__epilogue *tail)
 {
     packed_activate(v, INT8_NR, rows, INT8_NR, tail);

@@ -120,6 +120,16 @@ def test_matmul(backends, signed, dtype, batch_x, batch_y, m, k, n, transposed):
     agree(lambda: _core.matmul_int8(*args, *transposed, scale=0.00173, dtype=dtype), exact, dtype)
 
 
+@pytest.mark.parametrize("k", [6, 7])
+def test_matmul_of_views(backends, k):
+    """Operands whose rows or columns are repeated or left out."""
+    rng = np.random.RandomState(k)
+    x, y, row = (paddle.to_tensor(integers(rng, -128, 127, *shape)) for shape in ((9, 2 * k), (k, 40), (1, 21)))
+    for left, right in ((x[:, ::2], y[:, 3:20]), (x[::3, :k], row.expand([k, 21])), (x[:1, :k].expand([5, k]), y)):
+        exact = left.numpy().astype("int64") @ right.numpy()
+        agree(lambda: _core.matmul_int8(left, right), exact, "float32")
+
+
 def test_a_weight_that_changes_is_packed_again(backends):
     rng = np.random.RandomState(0)
     x, w = operand(rng, True, 4, 8), paddle.to_tensor(integers(rng, -128, 127, 8, 3))
