@@ -28,7 +28,8 @@ def rounded(x, dtype, high=127):
 
 
 def agree(call, exact, dtype, high=127):
-    """Results in float32 differ by its roundings; integers, where the exact result is near an edge, by a step."""
+    """Results in float32 differ by its roundings (CPUs without AVX2 sum in it, too); integers, where the exact result is near an
+    edge, by a step."""
     results = []
     for threads in (1, 2, 5):
         _core.set_flag("num_threads", str(threads))
@@ -39,7 +40,7 @@ def agree(call, exact, dtype, high=127):
     got, exact = results[0].astype("float64"), rounded(exact, dtype, high)
     assert results[0].dtype == dtype and got.shape == exact.shape
     if dtype == "float32":
-        np.testing.assert_allclose(got, exact, rtol=2e-6, atol=2e-5)
+        np.testing.assert_allclose(got, exact, rtol=2e-6, atol=2e-4)
     else:
         assert abs(got - exact).max(initial=0) <= 1 and (got != exact).mean() < 2e-3
 
