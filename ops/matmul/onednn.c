@@ -29,6 +29,16 @@ bool proa__dnnl_product_suits(const matmul_product *p)
     return plain_strides(p->x_rs, p->x_cs, p->m, p->k) && plain_strides(p->y_rs, p->y_cs, p->k, p->n);
 }
 
+/* FEW: rows of a result below which oneDNN's AVX2 kernel reads the right operand in place instead of copying
+ * it. CROWDED: floats; rows of it that many apart, or a multiple, share cache sets, which halves the speed. */
+enum { FEW = 512, CROWDED = 1024 };
+
+static bool conflicts(const matmul_product *p)
+{
+    return p->dtype == PROA_F32 && p->batches == 1 && p->m < FEW && p->y_cs == 1 && p->y_rs % CROWDED == 0 &&
+           p->k >= 128 && proa__cpu_level() < 2;
+}
+
 /* packs: the second operand is packed once. A single row by a matrix of half types pays then alone: the other
  * kernels convert the matrix each time. */
 static bool suits(const matmul_product *p, bool packs)
@@ -36,6 +46,7 @@ static bool suits(const matmul_product *p, bool packs)
     if (p->dtype != PROA_F32 && p->dtype != PROA_BF16 && p->dtype != PROA_F16) return false;
     if (product_work(p) < (p->dtype == PROA_F32 ? SMALL_WORK_F32 : SMALL_WORK_HALF)) return false;
     if (p->n == 1 || p->k == 1 || (p->m == 1 && (p->dtype == PROA_F32 || !packs))) return false;
+    if (!packs && conflicts(p)) return false;
     return proa__dnnl_product_suits(p);
 }
 
@@ -82,7 +93,7 @@ static bool describe(proa__dnnl_build *b, const matmul_product *p, bool packs, c
 static proa_status prepare(const matmul_product *p, void **state)
 {
     if (!suits(p, false) || (p->has_add && (p->add_rs != 0 || (p->add_cs != 1 && p->n != 1))))
-        return proa_decline("a dtype, size or addend that oneDNN does not take");
+        return proa_decline("a dtype, size, stride or addend that oneDNN does not take");
     proa__dnnl_build b;
     bool ok = proa__dnnl_begin(&b, product_work(p)) && describe(&b, p, false, NULL);
     return proa__dnnl_finish(&b, ok, state);
@@ -123,7 +134,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
         return proa_decline("the residual is strided");
     matmul_product p = product_linear_fused(a);
     if (!suits(&p, a->constant_weight) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
-        return proa_decline("a dtype or size that oneDNN does not take");
+        return proa_decline("a dtype, size or stride that oneDNN does not take");
     proa__dnnl_build b;
     bool ok =
         proa__dnnl_begin(&b, product_work(&p)) && describe(&b, &p, a->constant_weight, &PROA__EPILOGUE(a));
