@@ -30,13 +30,13 @@ bool proa__dnnl_product_suits(const matmul_product *p)
 }
 
 /* FEW: rows of a result below which oneDNN's AVX2 kernel reads the right operand in place instead of copying
- * it. CROWDED: floats; rows of it that many apart, or a multiple, share cache sets, which halves the speed. */
-enum { FEW = 512, CROWDED = 1024 };
+ * it, at half the speed if its rows conflict. SHALLOW: terms of a sum below which that is no matter. */
+enum { FEW = 512, SHALLOW = 128 };
 
 static bool conflicts(const matmul_product *p)
 {
-    return p->dtype == PROA_F32 && p->batches == 1 && p->m < FEW && p->y_cs == 1 && p->y_rs % CROWDED == 0 &&
-           p->k >= 128 && proa__cpu_level() < 2;
+    return p->dtype == PROA_F32 && p->batches == 1 && p->m < FEW && p->y_cs == 1 &&
+           p->y_rs % PRODUCT_CROWDED == 0 && p->k >= SHALLOW && proa__cpu_level() < 2;
 }
 
 /* packs: the second operand is packed once. A single row by a matrix of half types pays then alone: the other

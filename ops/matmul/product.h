@@ -95,6 +95,9 @@ static inline bool product_is_streamed(const matmul_product *p)
     return (rows || p->k == 1) && p->out_rs == p->n && p->dtype != PROA_C64 && p->dtype != PROA_C128;
 }
 
+/* PRODUCT_CROWDED: floats; rows that many apart, or a multiple, share sets of the first-level cache. */
+enum { PRODUCT_CROWDED = 1024 };
+
 /* FEW_ROWS: of a product that reads a large matrix once. FEW_SIDE: of the matrix. FEW_MATRIX: elements of one
  * that does not stay in a second-level cache (1.5 MiB); cached ones are faster in register tiles. */
 enum { FEW_ROWS = 8, FEW_SIDE = 64, FEW_MATRIX = 3 << 17 };

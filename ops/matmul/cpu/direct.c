@@ -7,12 +7,12 @@
 
 /* Bounds in multiply-adds. MAX: of a batch entry, from which packing pays. ANY: of a product that is always
  * taken. ENTRY_MIN: of a batch entry worth a tile call. ALONE: of a product for one thread. DEPTH: longest
- * sum; CROWDED: row strides (floats) whose multiples conflict in the L1 cache. */
+ * sum. */
 #define DIRECT_MAX 18e6
 #define DIRECT_ANY 600000.0
 #define DIRECT_ENTRY_MIN 32768.0
 #define DIRECT_ALONE 200000.0
-enum { DIRECT_DEPTH = 4096, DIRECT_CROWDED = 1024 };
+enum { DIRECT_DEPTH = 4096 };
 
 typedef struct direct_job {
     const matmul_product *p;
@@ -200,7 +200,7 @@ static proa_status direct_prepare(const matmul_product *p, void **state)
     if (p->m < 2 || p->n < 2 || product_is_streamed(p) || p->k > DIRECT_DEPTH)
         return proa_decline("of vectors, or too deep");
     double entry = (double)p->m * (double)p->n * (double)p->k;
-    bool crowded = p->x_cs == 1 && p->x_rs % DIRECT_CROWDED == 0;
+    bool crowded = p->x_cs == 1 && p->x_rs % PRODUCT_CROWDED == 0;
     bool pays = entry >= DIRECT_ENTRY_MIN && entry <= DIRECT_MAX && !crowded;
     if (product_work(p) > DIRECT_ANY && !pays) return proa_decline("too large");
     if ((p->x_cs != 1 && p->x_rs != 1) || (p->y_cs != 1 && p->y_rs != 1))
