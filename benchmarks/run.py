@@ -203,6 +203,9 @@ class Runner:
             units = self.family(family)
             if family == "overhead" and not self.a.unit and not self.a.only:
                 units += self.imports()
+            if not units:
+                print(f"{family}: no unit has {self.a.unit!r} in its name", file=sys.stderr)
+                continue
             section = report.Section(family, units, self.results, self.limits)
             print(section.markdown(), flush=True)
             sections.append(section)
