@@ -119,6 +119,7 @@ def test_dynamic_rnn_takes_sequences_of_any_length():
 
 
 def test_dynamic_rnn_trains_a_layer():
+    paddle.seed(0)
     x = layers.data("x", [3], lod_level=1)
     rnn = layers.DynamicRNN()
     with rnn.block():
