@@ -7,6 +7,7 @@
 
 #include "kernels/prepacked_gemm.h"
 #include "ops/int8/pair_tiles.h"
+#include "ops/int8/rounding.h"
 
 /* INT8_MAX_K: sums of more products of 255 and −128 might exceed 32 bits. INT8_ALONE: multiply-adds below
  * which one thread does all. INT8_A_BYTES: of a block of widened rows (half of a second-level cache).
@@ -112,20 +113,15 @@ static __attribute__((noinline)) void int8_activate(float *v, int64_t rows, cons
     packed_activate(v, INT8_NR, rows, INT8_NR, tail);
 }
 
-/* Rounds to integers as quantize_int8 does: a NaN becomes `low`. */
 static inline void int8_store(const int8_product *w, int64_t at, int64_t rows, int64_t columns,
                               const float *v)
 {
-    const float outer = w->outer, low = w->low, high = w->high;
-#define INT8_ROUND(T)                                           \
-    for (int64_t i = 0; i < rows; i++) {                        \
-        T *to = (T *)(void *)w->out->data + at + i * w->out_ld; \
-        for (int64_t q = 0; q < columns; q++) {                 \
-            float x = v[i * INT8_NR + q] * outer;               \
-            x = x > low ? x : low;                              \
-            to[q] = (T)(int32_t)rintf(x < high ? x : high);     \
-        }                                                       \
-    }                                                           \
+    const rounding r = {w->outer, w->low, w->high};
+#define INT8_ROUND(T)                                                                    \
+    for (int64_t i = 0; i < rows; i++) {                                                 \
+        T *to = (T *)(void *)w->out->data + at + i * w->out_ld;                          \
+        for (int64_t q = 0; q < columns; q++) to[q] = (T)rounded(v[i * INT8_NR + q], r); \
+    }                                                                                    \
     break
     switch (w->out->dtype) {
     case PROA_I8: INT8_ROUND(int8_t);
@@ -133,7 +129,7 @@ static inline void int8_store(const int8_product *w, int64_t at, int64_t rows, i
     default:
         for (int64_t i = 0; i < rows; i++) {
             float *to = (float *)(void *)w->out->data + at + i * w->out_ld;
-            for (int64_t q = 0; q < columns; q++) to[q] = v[i * INT8_NR + q] * outer;
+            for (int64_t q = 0; q < columns; q++) to[q] = v[i * INT8_NR + q] * r.scale;
         }
     }
 #undef INT8_ROUND

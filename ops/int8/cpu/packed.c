@@ -3,9 +3,7 @@
  * compiled once per CPU level. */
 #include "core/deferred.h"
 #include "core/kernel_traits.h"
-#include "kernels/epilogue.h"
-#include "kernels/iterator.h"
-#include "kernels/onednn.h"
+#include "kernels/page_release.h"
 #include "ops/conv/geometry.h"
 #include "ops/int8/gemm.h"
 #include "ops/matmul/product.h"
@@ -60,7 +58,9 @@ static const int8_t *packed_weight(proa__packed_operand *o, const proa_tensor *w
                                    .how_bytes = sizeof *right,
                                    .pack = pack,
                                    .unpack = unpack};
-    return proa__packed_renew(o, weight, &packing);
+    const int8_t *data = proa__packed_renew(o, weight, &packing);
+    if (data && !(weight->flags & PROA_T_BLOCKED)) proa__release_pages(weight->data, (size_t)weight->numel);
+    return data;
 }
 
 static void operand_release(void *state)
@@ -75,7 +75,7 @@ static proa_status operand_prepare(void **state)
     return *state ? PROA_OK : proa_error();
 }
 
-/* Declines where the CPU has better, or sums might exceed 32 bits. */
+/* Declines without AVX2, and where sums might exceed 32 bits. */
 static proa_status suits(int64_t depth, const proa_tensor *out)
 {
 #if !defined(__AVX2__)
@@ -149,10 +149,18 @@ static void widen_window(const void *context, int64_t pixel, int16_t *to)
 
 static float lowest(const proa_tensor *out) { return out->dtype == PROA_U8 ? 0 : -128; }
 
-/* The parts of a product that ops with weights share, from their args. */
+/* The parts of a product that ops with weights share, from their args; m and widen are the op's own. */
 #define WEIGHTED(a)                                                                              \
     .scale = conv_floats((a)->scale), .bias = conv_floats((a)->bias), .tail = PROA__EPILOGUE(a), \
     .out = (a)->out, .outer = (float)(a)->outer, .low = lowest((a)->out), .high = (float)(a)->high
+
+static proa_status run_weighted(proa__packed_operand *o, const proa_tensor *weight, const int8_right *right,
+                                int8_product *w)
+{
+    w->n = w->out_ld = right->n, w->k = int8_depth(right);
+    w->b = packed_weight(o, weight, right);
+    return w->b ? int8_run(w) : proa_error();
+}
 
 static proa_status linear_prepare(const void *args, void **state)
 {
@@ -170,15 +178,8 @@ PROA_KERNEL_PREPARED(linear_int8_packed_cpu, linear_int8, linear_prepare, operan
     const int64_t k = a->weight->shape[0], n = a->weight->shape[1];
     const int8_right right = {1, k, n, 0, n, 1};
     const left_matrix left = {(proa_dtype)a->x->dtype, a->x->data, k, k, 1};
-    int8_product w = {.m = a->out->numel / n,
-                      .n = n,
-                      .k = k,
-                      .widen = widen_matrix,
-                      .context = &left,
-                      .b = packed_weight(run->state, a->weight, &right),
-                      .out_ld = n,
-                      WEIGHTED(a)};
-    return w.b ? int8_run(&w) : proa_error();
+    int8_product w = {.m = a->out->numel / n, .widen = widen_matrix, .context = &left, WEIGHTED(a)};
+    return run_weighted(run->state, a->weight, &right, &w);
 }
 
 static proa_status conv_prepare(const void *args, void **state)
@@ -201,15 +202,9 @@ PROA_KERNEL_PREPARED(conv2d_int8_packed_cpu, conv2d_int8, conv_prepare, operand_
     const int64_t taps = g.kernel[1] * g.kernel[2], k = g.in_channels * taps, n = g.out_channels;
     const int8_right right = {taps, g.in_channels, n, 1, taps, k};
     const left_images left = {(proa_dtype)a->x->dtype, a->x->data, &g};
-    int8_product w = {.m = g.batch * g.out[1] * g.out[2],
-                      .n = n,
-                      .k = k,
-                      .widen = widen_window,
-                      .context = &left,
-                      .b = packed_weight(run->state, a->weight, &right),
-                      .out_ld = n,
-                      WEIGHTED(a)};
-    return w.b ? int8_run(&w) : proa_error();
+    int8_product w = {
+        .m = g.batch * g.out[1] * g.out[2], .widen = widen_window, .context = &left, WEIGHTED(a)};
+    return run_weighted(run->state, a->weight, &right, &w);
 }
 
 static proa_status matmul_prepare(const void *args, void **state)

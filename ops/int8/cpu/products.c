@@ -3,6 +3,7 @@
  * float32 op, and round its result. Compiled once per CPU level; static functions and the kernels only. */
 #include "kernels/iterator.h"
 #include "ops/conv/geometry.h"
+#include "ops/int8/rounding.h"
 #include "ops/int8/source.h"
 #include "core/run.h"
 #include "impl/elementwise.h"
@@ -10,21 +11,7 @@
 #include "impl/matmul.h"
 #include "impl/shape.h"
 
-#include <math.h>
-
 /* ---- rounding ------------------------------------------------------------------------------- */
-
-typedef struct rounding {
-    float scale, low, high;
-} rounding;
-
-/* A NaN becomes `low`. */
-static inline int32_t rounded(float x, rounding r)
-{
-    float v = x * r.scale;
-    v = v > r.low ? v : r.low;
-    return (int32_t)rintf(v < r.high ? v : r.high);
-}
 
 #define ROUNDING_ROW(T)                                               \
     static void to_##T(char *const *p, int64_t n, const void *args)   \
