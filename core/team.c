@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "core/team.h"
 
+#include "core/colocate.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -20,7 +21,9 @@ typedef struct worker {
     _Alignas(64) proa__signal signal;
     proa__job *job; /* set before the word becomes POSTED */
     int index;
-    struct worker *next; /* in the list of idle workers that belong to no team; under the lock */
+    int join;                /* core to move to after the member; −1: none */
+    atomic_int crowded_core; /* proa__crowded_core() of this worker */
+    struct worker *next;     /* in the list of idle workers that belong to no team; under the lock */
 } worker;
 
 struct proa__team {
@@ -51,8 +54,11 @@ static void *work(void *p)
         unsigned word = proa__wait_while(&w->signal, FREE, &proa__team_count.worker_sleeps);
         if (word != POSTED || !atomic_compare_exchange_strong(&w->signal.word, &word, TAKEN)) continue;
         run_member(w->job, w->index);
+        int join = w->join;
+        atomic_store_explicit(&w->crowded_core, proa__crowded_core(), memory_order_relaxed);
         atomic_store(&w->signal.word, FREE);
         proa__wake_sleepers(&w->signal);
+        proa__join_core(join);
     }
     return NULL;
 }
@@ -83,6 +89,7 @@ static worker *make_worker(void)
     w = aligned_alloc(64, sizeof *w);
     if (!w) return NULL;
     memset(w, 0, sizeof *w);
+    atomic_init(&w->crowded_core, -1);
     if (!start(w)) {
         free(w);
         return NULL;
@@ -141,9 +148,11 @@ void proa__team_begin(proa__job *job, int n)
 {
     proa__thread *me = proa__thread_self;
     job->flush_denormals = me->flush_denormals;
+    int beside = proa__crowded_core(); /* member 1 joins the caller, 3 joins 2, and so on */
     for (int i = 1; i < n; i++) {
         worker *w = me->team->workers[i - 1];
-        w->job = job, w->index = i;
+        w->job = job, w->index = i, w->join = i % 2 ? beside : -1;
+        beside = atomic_load_explicit(&w->crowded_core, memory_order_relaxed);
         atomic_store(&w->signal.word, POSTED);
     }
     for (int i = 1; i < n; i++) proa__wake_sleepers(&me->team->workers[i - 1]->signal);

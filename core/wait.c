@@ -29,6 +29,7 @@ enum {
     /* Threshold of contention: one part in DELAYED of a window spent ready but waiting for a core. Beside
      * another busy thread on the core it is half; on a quiet machine, under a hundredth. */
     DELAYED = 10,
+    CROWDED = 5,  /* a part in CROWDED of a window: the thread shares its core with another all the time */
     SWITCHES = 3, /* threshold where the kernel does not tell that time: involuntary context switches */
     CONTENDED_FOR = 100000000, /* ns for which cores then count as contended: two windows, so that a burst of
                                 * other work costs little */
@@ -43,9 +44,10 @@ static atomic_bool scarce;
 static PROA__TLS struct {
     int64_t since; /* time at which the window began, in ns */
     int64_t signs; /* signs_of_contention() until then */
+    bool crowded;  /* the last window's share of waiting was one part in CROWDED or more */
 } window;
 
-static int64_t now_ns(void)
+int64_t proa__wait_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -60,7 +62,9 @@ static bool contended_at(int64_t now)
            now < atomic_load_explicit(&contended_until, memory_order_relaxed);
 }
 
-bool proa__cores_contended(void) { return contended_at(now_ns()); }
+bool proa__crowded(void) { return window.crowded && !atomic_load_explicit(&scarce, memory_order_relaxed); }
+
+bool proa__cores_contended(void) { return contended_at(proa__wait_clock()); }
 
 /* Ever growing signs of contention for the calling thread: the ns that it was ready but waited for a core
  * (Linux's schedstat), else its involuntary context switches. `per_window`: their threshold. A thread woken
@@ -92,6 +96,7 @@ static void close_window(int64_t now)
     double windows = (double)(now - window.since) / WINDOW;
     if (window.since && (double)signs >= (double)per_window * windows)
         atomic_store_explicit(&contended_until, now + CONTENDED_FOR, memory_order_relaxed);
+    window.crowded = window.since && per_window == WINDOW / DELAYED && signs * CROWDED >= now - window.since;
     window.since = now, window.signs = all;
 }
 
@@ -147,7 +152,7 @@ static void relax(void)
 /* Spins while the word is `from`. Returns the word, still `from` when spinning was given up. */
 static unsigned spin_while(proa__signal *s, unsigned from)
 {
-    int64_t start = now_ns(), now = start, before;
+    int64_t start = proa__wait_clock(), now = start, before;
     if (start - window.since > WINDOW) close_window(start);
     int64_t limit = contended_at(start) ? SPIN_CONTENDED : SPIN_QUIET;
     do {
@@ -156,7 +161,7 @@ static unsigned spin_while(proa__signal *s, unsigned from)
             if (word != from) return word;
             relax();
         }
-        before = now, now = now_ns();
+        before = now, now = proa__wait_clock();
         if (now - before > GAP) break; /* it was preempted while spinning; more spinning is useless */
     } while (now - start < limit);
     return atomic_load_explicit(&s->word, memory_order_acquire);
@@ -168,7 +173,7 @@ static unsigned sleep_until(proa__signal *s, unsigned from)
     atomic_fetch_add(&s->sleepers, 1);
     while ((word = atomic_load(&s->word)) == from) sleep_while(s, from);
     atomic_fetch_sub(&s->sleepers, 1);
-    int64_t now = now_ns();
+    int64_t now = proa__wait_clock();
     if (now - window.since > WINDOW) close_window(now);
     return word;
 }

@@ -1,8 +1,11 @@
 /* Threads: how many there are and why, ranges of work, OpenMP regions of other libraries, and fork. */
+#define _GNU_SOURCE
+#include "core/colocate.h"
 #include "core/cores.h"
 #include "core/internal.h"
 #include "core/openmp.h"
 #include "core/tensor.h"
+#include "core/wait.h"
 #include "tests/c/openmp/user.h"
 #include "suite.h"
 
@@ -10,6 +13,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -304,6 +309,95 @@ START_TEST(workers_that_slept_come_back)
 }
 END_TEST
 
+/* The n-th core of `may`. */
+static int core_of(const cpu_set_t *may, int n)
+{
+    for (int core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((size_t)core, may) && n-- == 0) return core;
+    return -1;
+}
+
+static void bind_to(int core)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static pid_t spin_on(int core)
+{
+    pid_t child = fork();
+    if (child != 0) return child;
+    bind_to(core);
+    alarm(60); /* it does not outlive a test that fails */
+    for (volatile int i = 0;; i++)
+        ;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Calls join_core(to) on core `from`; returns the core that the thread is on then, which it may leave. */
+static int joined(const cpu_set_t *may, int from, int to)
+{
+    cpu_set_t after;
+    bind_to(from);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof *may, may), 0);
+    proa__join_core(to);
+    int core = sched_getcpu();
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&after, may));
+    return core;
+}
+
+static void *toggle(void *p)
+{
+    proa__signal *s = p;
+    while (atomic_load(&s->word) < 2) {
+        usleep(1000);
+        unsigned one = 1;
+        if (atomic_compare_exchange_strong(&s->word, &one, 0)) proa__wake_sleepers(s);
+    }
+    return NULL;
+}
+
+START_TEST(a_thread_on_a_crowded_core_moves_and_is_free_to_leave)
+{
+    cpu_set_t may;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof may, &may), 0);
+    if (CPU_COUNT(&may) < 2 || proa__cores_here()->threads < CPU_COUNT(&may))
+        return; /* no quota is the cause */
+    int here = core_of(&may, 0), there = core_of(&may, 1);
+    pid_t spinner = spin_on(here);
+    atomic_llong sleeps = 0;
+    proa__signal s = {0};
+    pthread_t changer;
+    bool moved = false;
+    ck_assert_int_eq(pthread_create(&changer, NULL, toggle, &s), 0);
+    bind_to(here);
+    for (double end = seconds() + 20; !moved && seconds() < end;) {
+        for (double until = seconds() + 0.005; seconds() < until;) /* half of it waiting for the core */
+            ;
+        atomic_store(&s.word, 1);
+        proa__wait_while(&s, 1, &sleeps);
+        bool crowded = proa__crowded();
+        ck_assert_int_eq(proa__crowded_core(), crowded ? here : -1);
+        if (crowded) moved = joined(&may, here, there) == there;
+        bind_to(here);
+    }
+    atomic_store(&s.word, 2);
+    pthread_join(changer, NULL);
+    kill(spinner, SIGKILL);
+    waitpid(spinner, NULL, 0);
+    ck_assert(moved);
+}
+END_TEST
+
 START_TEST(a_forked_child_runs_one_thread)
 {
     proa_set_threads(4);
@@ -436,6 +530,7 @@ END_TEST
 SUITE("threads", ranges_cover_everything_once, small_ranges_start_no_thread, scans_make_one_range_a_thread,
       ranges_of_a_thread_that_is_held_up_are_taken, errors_of_workers_arrive, settings_belong_to_a_thread,
       a_flag_of_zero_goes_back_to_all_threads, quotas_and_the_environment_decide,
-      user_threads_have_teams_of_their_own, workers_that_slept_come_back, a_forked_child_runs_one_thread,
+      user_threads_have_teams_of_their_own, workers_that_slept_come_back,
+      a_thread_on_a_crowded_core_moves_and_is_free_to_leave, a_forked_child_runs_one_thread,
       regions_run_every_member_once, loops_of_the_old_interface_are_covered, regions_within_ranges_are_serial,
       regions_of_many_threads_meet_at_their_own_barriers, what_cannot_be_served_whole_keeps_its_own_threads)
