@@ -16,24 +16,24 @@
       conv_depthwise_nchw, NULL)                                                                             \
     X(conv2d_grad_filter_depthwise_nchw_cpu, BACKWARD_WEIGHTS, "direct, by planes", "any", "NCHW",           \
       conv_depthwise_nchw, NULL)                                                                             \
-    X(conv2d_winograd_avx512_cpu, FORWARD, "Winograd F(2×2, 3×3)", "AVX-512", "blocked", conv_winograd,      \
+    X(conv2d_winograd_cpu, FORWARD, "Winograd F(2×2, 3×3)", "AVX2", "blocked", conv_winograd,                \
       conv_winograd_cost)                                                                                    \
-    X(conv2d_grad_input_winograd_avx512_cpu, BACKWARD_DATA, "Winograd F(2×2, 3×3)", "AVX-512", "blocked",    \
+    X(conv2d_grad_input_winograd_cpu, BACKWARD_DATA, "Winograd F(2×2, 3×3)", "AVX2", "blocked",              \
       conv_winograd, conv_winograd_cost)                                                                     \
-    X(conv2d_grad_filter_winograd_avx512_cpu, BACKWARD_WEIGHTS, "Winograd F(2×2, 3×3)", "AVX-512",           \
-      "blocked", conv_winograd, conv_winograd_cost)                                                          \
-    X(conv2d_small_spatial_avx512_cpu, FORWARD, "direct, over gathered pixels", "AVX-512", "blocked",        \
+    X(conv2d_grad_filter_winograd_cpu, BACKWARD_WEIGHTS, "Winograd F(2×2, 3×3)", "AVX2", "blocked",          \
+      conv_winograd, conv_winograd_cost)                                                                     \
+    X(conv2d_small_spatial_cpu, FORWARD, "direct, over gathered pixels", "AVX2", "blocked",                  \
       conv_small_spatial, conv_small_spatial_cost)                                                           \
-    X(conv2d_grad_input_small_spatial_avx512_cpu, BACKWARD_DATA, "direct, over gathered pixels", "AVX-512",  \
+    X(conv2d_grad_input_small_spatial_cpu, BACKWARD_DATA, "direct, over gathered pixels", "AVX2", "blocked", \
+      conv_small_spatial, conv_small_spatial_cost)                                                           \
+    X(conv2d_grad_filter_small_spatial_cpu, BACKWARD_WEIGHTS, "direct, over gathered pixels", "AVX2",        \
       "blocked", conv_small_spatial, conv_small_spatial_cost)                                                \
-    X(conv2d_grad_filter_small_spatial_avx512_cpu, BACKWARD_WEIGHTS, "direct, over gathered pixels",         \
-      "AVX-512", "blocked", conv_small_spatial, conv_small_spatial_cost)                                     \
-    X(conv2d_grad_input_strided_avx512_cpu, BACKWARD_DATA, "phases of the stride together", "AVX-512",       \
-      "blocked", conv_strided, conv_strided_cost)                                                            \
-    X(conv2d_grad_input_low_input_channels_avx512_cpu, BACKWARD_DATA, "direct, vectors of images",           \
-      "AVX-512", "NCHW", conv_low_input, conv_low_input_cost)                                                \
-    X(conv2d_grad_filter_low_input_channels_avx512_cpu, BACKWARD_WEIGHTS,                                    \
-      "direct, vectors of output channels", "AVX-512", "NCHW", conv_low_input, conv_low_input_cost)          \
+    X(conv2d_grad_input_strided_cpu, BACKWARD_DATA, "phases of the stride together", "AVX2", "blocked",      \
+      conv_strided, conv_strided_cost)                                                                       \
+    X(conv2d_grad_input_low_input_channels_cpu, BACKWARD_DATA, "direct, vectors of images", "AVX2", "NCHW",  \
+      conv_low_input, conv_low_input_cost)                                                                   \
+    X(conv2d_grad_filter_low_input_channels_cpu, BACKWARD_WEIGHTS, "direct, vectors of output channels",     \
+      "AVX2", "NCHW", conv_low_input, conv_low_input_cost)                                                   \
     X(conv2d_fused_depthwise_nhwc_cpu, FORWARD, "direct, constant filter", "any", "NHWC",                    \
       conv_frozen_depthwise, NULL)                                                                           \
     X(conv2d_fused_pointwise_cpu, FORWARD, "prepacked GEMM", "any", "NHWC", conv_frozen_pointwise, NULL)     \

@@ -1,22 +1,27 @@
-/* Blocked layouts of images and filters (channels in blocks of 16) in which Proa's own convolutions work, as
- * formats of core/blocked.h, which are oneDNN's tags. May use core only. */
+/* Blocked layouts of images and filters (a block of channels is a vector) in which Proa's own convolutions
+ * work, as formats of core/blocked.h, which are oneDNN's tags and those that oneDNN works in itself. May use
+ * core and kernels/vector.h. */
 #ifndef PROA_OPS_CONV_BLOCKS_H
 #define PROA_OPS_CONV_BLOCKS_H
 
 #include "core/blocked.h"
+#include "kernels/vector.h"
 #include "ops/conv/geometry.h"
 
-enum { CONV_BLOCK = 16 }; /* channels per block, and floats per vector */
-
-/* Filters are [out / 16][in / 16][row][column][16 in][16 out]. 0 in a build without blocked layouts. */
+/* Channels per block. Filters are [out / block][in / block][row][column][in of the block][out of the block].
+ * The formats are 0 in a build without blocked layouts. */
 #if PROA_HAVE_ONEDNN
 #include <dnnl_types.h>
-enum { CONV_IMAGE_FORMAT = dnnl_aBcd16b, CONV_FILTER_FORMAT = dnnl_ABcd16b16a };
 #else
-enum { CONV_IMAGE_FORMAT, CONV_FILTER_FORMAT = CONV_IMAGE_FORMAT };
+enum { dnnl_aBcd8b, dnnl_aBcd16b = dnnl_aBcd8b, dnnl_ABcd8b8a = dnnl_aBcd8b, dnnl_ABcd16b16a = dnnl_aBcd8b };
+#endif
+#if VECTOR_BYTES == 32
+enum { CONV_BLOCK = 8, CONV_IMAGE_FORMAT = dnnl_aBcd8b, CONV_FILTER_FORMAT = dnnl_ABcd8b8a };
+#else
+enum { CONV_BLOCK = 16, CONV_IMAGE_FORMAT = dnnl_aBcd16b, CONV_FILTER_FORMAT = dnnl_ABcd16b16a };
 #endif
 
-/* Layout of a batch of images, blocked by 16 channels or NCHW; steps in floats. */
+/* Layout of a batch of images, blocked or NCHW; steps in floats. */
 typedef struct image_map {
     float *data;
     int64_t image, block, place, channel, places, blocks;

@@ -47,7 +47,7 @@ CONV_FN const char *conv_float32(const conv_problem *p)
 /* Conditions of all kernels on blocked tensors; NULL or the reason why not. */
 CONV_FN const char *conv_blocked_float32(const conv_problem *p)
 {
-    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX-512";
+    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX2";
     if (CONV_IMAGE_FORMAT == 0 || !proa__blocking()) return "blocked layouts are off";
     return conv_float32(p);
 }
@@ -58,8 +58,8 @@ CONV_FN bool conv_by_blocks(const conv_geometry *g)
            g->in_channels % CONV_BLOCK == 0 && g->out_channels % CONV_BLOCK == 0;
 }
 
-/* Images blocked by 16 channels, or NCHW ones that can be converted to that layout. */
-CONV_FN bool conv_image_by_16(const proa_tensor *t)
+/* Images in these blocks, or NCHW ones that can be converted to that layout. */
+CONV_FN bool conv_image_by_blocks(const proa_tensor *t)
 {
     int64_t block = proa__channel_block(t);
     return block == CONV_BLOCK || (!(t->flags & PROA_T_BLOCKED) && t->shape[1] % CONV_BLOCK == 0);
@@ -100,7 +100,7 @@ CONV_FN const char *conv_winograd_shape(const conv_geometry *g)
     if (!conv_all_are(g->stride, 1)) return "stride is not 1";
     if (g->in_channels % CONV_BLOCK || g->out_channels % CONV_BLOCK || g->in_channels < 2 * CONV_BLOCK ||
         g->out_channels < CONV_BLOCK)
-        return "channels are too few, or no multiple of 16";
+        return "channels are too few, or do not fill blocks";
     if (g->in_channels > PACKED_KC) return "too many input channels";
     bool small = g->out[1] < CONV_WINOGRAD_SIDE_MIN || g->out[2] < CONV_WINOGRAD_SIDE_MIN;
     return small ? "maps are smaller than 4x4" : NULL;
@@ -120,7 +120,9 @@ CONV_FN const char *conv_winograd(const conv_problem *p)
     if (g->channels_last) return "channels last";
     if (g->before[1] > 2 || g->before[2] > 2 || g->after[1] > 2 || g->after[2] > 2) return "padding over 2";
     if ((why = conv_winograd_shape(g))) return why;
-    return g->out_channels < 32 || g->out_channels > PACKED_KC ? "output channels are not 32 to 1024" : NULL;
+    return g->out_channels < PACKED_NR || g->out_channels > PACKED_KC
+               ? "output channels fill no panel, or are over 1024"
+               : NULL;
 }
 
 /* The filter is transformed in each call, which costs as much as 64 tiles. */
@@ -150,9 +152,9 @@ CONV_FN const char *conv_small_spatial(const conv_problem *p)
     } else if (proa__format(p->sides[1]) != CONV_FILTER_FORMAT) {
         return "the filter is not in blocked layout";
     }
-    if (!conv_by_blocks(g)) return "grouped, channels last, or channels no multiple of 16";
+    if (!conv_by_blocks(g)) return "grouped, channels last, or channels that do not fill blocks";
     for (int i = 0; i < 3; i += 2)
-        if (!conv_is_result(p, i) && !conv_image_by_16(p->sides[i]))
+        if (!conv_is_result(p, i) && !conv_image_by_blocks(p->sides[i]))
             return "an operand is in another blocked layout";
     int64_t taps = conv_pixels(g->kernel);
     if (conv_pixels(g->in) > CONV_PAIRS_MAX || taps > CONV_PAIRS_MAX ||
@@ -161,7 +163,7 @@ CONV_FN const char *conv_small_spatial(const conv_problem *p)
     return conv_pairs_along(g, 1) && conv_pairs_along(g, 2) ? NULL : "no tap meets the input";
 }
 
-/* Cost relative to a dense convolution: the pairs, in vectors of 16 images, must save more than packing
+/* Cost relative to a dense convolution: the pairs, in vectors of images, must save more than packing
  * images costs. A wgrad's vectors are full, but its float32 sums must not get too long. */
 CONV_FN double conv_small_spatial_cost(const conv_problem *p)
 {
@@ -192,8 +194,9 @@ CONV_FN const char *conv_strided(const conv_problem *p)
     const char *why = conv_blocked_float32(p);
     if (why) return why;
     if (proa__format(p->sides[1]) != CONV_FILTER_FORMAT) return "the filter is not in blocked layout";
-    if (!conv_image_by_16(p->sides[2])) return "the gradient is in another blocked layout";
-    if (g->dims != 2 || !conv_by_blocks(g)) return "grouped, channels last, or channels no multiple of 16";
+    if (!conv_image_by_blocks(p->sides[2])) return "the gradient is in another blocked layout";
+    if (g->dims != 2 || !conv_by_blocks(g))
+        return "grouped, channels last, or channels that do not fill blocks";
     int64_t taps = conv_pixels(g->kernel), phases = g->stride[1] * g->stride[2];
     if (taps > 1 && phases == 1) return "neither strided nor 1x1";
     if (phases > CONV_STRIDED_PHASES_MAX || taps > CONV_STRIDED_TAPS_MAX) return "stride or filter too large";
@@ -203,7 +206,7 @@ CONV_FN const char *conv_strided(const conv_problem *p)
 
 /* Cost relative to later algorithms, which rearrange the filter in each call: the more columns share that,
  * the less it matters. For strided 1×1 filters, which leave out most of the input, only full vectors
- * count. */
+ * count; with AVX2 oneDNN has these. */
 CONV_FN double conv_strided_cost(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;
@@ -211,7 +214,8 @@ CONV_FN double conv_strided_cost(const conv_problem *p)
     for (int i = 1; i < 3; i++) columns *= (g->in[i] + g->stride[i] - 1) / g->stride[i];
     double fill = conv_share(gemm_round_up(columns, CONV_BLOCK) * 8, columns * 10);
     if (conv_pixels(g->kernel) > 1) return conv_larger(fill, conv_share(columns, g->in_channels));
-    return g->stride[1] * g->stride[2] > 1 ? fill : conv_larger(fill, conv_share(columns, 128));
+    if (g->stride[1] * g->stride[2] > 1) return VECTOR_BYTES == 64 ? fill : 2;
+    return conv_larger(fill, conv_share(columns, 128));
 }
 
 /* ---- few input channels -------------------------------------------------------------------------- */
@@ -219,7 +223,7 @@ CONV_FN double conv_strided_cost(const conv_problem *p)
 CONV_FN const char *conv_low_input(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;
-    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX-512";
+    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX2";
     if (conv_float32(p)) return conv_float32(p);
     if ((p->sides[0]->flags | p->sides[1]->flags) & PROA_T_BLOCKED) return "an operand is in blocked layout";
     if (p->sides[2]->flags & PROA_T_BLOCKED && proa__format(p->sides[2]) != CONV_IMAGE_FORMAT)
@@ -230,14 +234,13 @@ CONV_FN const char *conv_low_input(const conv_problem *p)
         if (g->in[i] < 1 || g->out[i] < 1 || g->in[i] > CONV_LOW_INPUT_SIDE_MAX / g->kernel[i] ||
             g->before[i] > CONV_LOW_INPUT_PADDING_MAX || g->after[i] > CONV_LOW_INPUT_PADDING_MAX)
             return "maps or padding too large";
-    if (conv_pixels(g->kernel) <= CONV_BLOCK / 2) return "fewer than 9 taps";
+    if (conv_pixels(g->kernel) < 9) return "fewer than 9 taps";
     bool rows = g->kernel[2] == 3 || g->kernel[2] == 5 || g->kernel[2] == 7;
     bool takes = p->direction != BACKWARD_WEIGHTS || (rows && conv_all_are(g->dilation, 1));
     return takes ? NULL : "dilated, or rows of other than 3, 5 or 7 taps";
 }
 
-/* Vectors (of 16 images or output channels) must be full enough, and blocks of 16 input channels must not
- * be. */
+/* Vectors (of images or output channels) must be full enough, and blocks of input channels must not be. */
 CONV_FN double conv_low_input_cost(const conv_problem *p)
 {
     int64_t ic = p->g.in_channels,

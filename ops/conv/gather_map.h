@@ -1,6 +1,6 @@
-/* Sums over the (input, output) pixel pairs that the taps of a filter connect, as 16 columns (images, or
- * pixels of images) by blocks of 16 channels. Pixels are gathered by index instead of by im2col, so that one
- * blocked filter of 16 × 16 channels serves forward and dgrad. For kernel files; may use core and helpers of
+/* Sums over the (input, output) pixel pairs that the taps of a filter connect, as a vector of columns (images, or
+ * pixels of images) by blocks of channels. Pixels are gathered by index instead of by im2col, so that one
+ * filter in blocks of channels serves forward and dgrad. For kernel files; may use core and helpers of
  * ops/; everything is static. */
 #ifndef PROA_OPS_CONV_GATHER_MAP_H
 #define PROA_OPS_CONV_GATHER_MAP_H
@@ -10,7 +10,7 @@
 
 enum { PAIRS_TILE = CONV_BLOCK * CONV_BLOCK };
 
-typedef float gather_lane __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float gather_lane __attribute__((vector_size(4 * CONV_BLOCK), aligned(4), may_alias));
 
 /* A pair of pixels, one of each map, that a filter tap connects. */
 typedef struct conv_pair {
@@ -58,7 +58,7 @@ static inline void gather_prefetch(const void *at, size_t bytes, const int to_wr
     }
 }
 
-/* sum[c] += w[c · channel + k · step] · from[k], for 16 k. */
+/* sum[c] += w[c · channel + k · step] · from[k], for each k of a block. */
 static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *sum, const float *w,
                                                                   const int64_t channel, const int64_t step,
                                                                   const float *from)
@@ -70,10 +70,9 @@ static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *s
     }
 }
 
-/* Transposes a 16 × 16 block whose rows are r. */
-static inline __attribute__((always_inline)) void gather_transpose(gather_lane *r)
-{
-#define PAIRS_SWAP(s, first, second)                              \
+/* Exchanges lanes of rows i and i + s of r: the lanes whose number has the bit s of row i for the others of row
+ * i + s. `first` and `second` are the lanes of both that each row gets. */
+#define GATHER_SWAP(s, first, second)                             \
     _Pragma("GCC unroll 16") for (int i = 0; i < CONV_BLOCK; i++) \
     {                                                             \
         if (i & s) continue;                                      \
@@ -81,20 +80,28 @@ static inline __attribute__((always_inline)) void gather_transpose(gather_lane *
         r[i] = __builtin_shufflevector(a, b, first);              \
         r[i + s] = __builtin_shufflevector(a, b, second);         \
     }
-#define PAIRS_LIST(...) __VA_ARGS__
-    PAIRS_SWAP(1, PAIRS_LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
-               PAIRS_LIST(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
-    PAIRS_SWAP(2, PAIRS_LIST(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
-               PAIRS_LIST(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
-    PAIRS_SWAP(4, PAIRS_LIST(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
-               PAIRS_LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
-    PAIRS_SWAP(8, PAIRS_LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-               PAIRS_LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
-#undef PAIRS_LIST
-#undef PAIRS_SWAP
+#define GATHER_LANES(...) __VA_ARGS__
+
+/* Transposes the square block whose rows are r. */
+static inline __attribute__((always_inline)) void gather_transpose(gather_lane *r)
+{
+#if VECTOR_BYTES == 32
+    GATHER_SWAP(1, GATHER_LANES(0, 8, 2, 10, 4, 12, 6, 14), GATHER_LANES(1, 9, 3, 11, 5, 13, 7, 15))
+    GATHER_SWAP(2, GATHER_LANES(0, 1, 8, 9, 4, 5, 12, 13), GATHER_LANES(2, 3, 10, 11, 6, 7, 14, 15))
+    GATHER_SWAP(4, GATHER_LANES(0, 1, 2, 3, 8, 9, 10, 11), GATHER_LANES(4, 5, 6, 7, 12, 13, 14, 15))
+#else
+    GATHER_SWAP(1, GATHER_LANES(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+                GATHER_LANES(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+    GATHER_SWAP(2, GATHER_LANES(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                GATHER_LANES(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+    GATHER_SWAP(4, GATHER_LANES(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+                GATHER_LANES(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+    GATHER_SWAP(8, GATHER_LANES(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+                GATHER_LANES(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#endif
 }
 
-/* Operands of one vector of columns. Block b of 16 channels on the other side (input, in dgrad output) is at
+/* Operands of one vector of columns. Block b of channels on the other side (input, in dgrad output) is at
  * from + b · from_step as [pixel][channel][column], its filter block at w + b · step; `blocks` are still to
  * be added. */
 typedef struct gather_operands {
@@ -102,7 +109,7 @@ typedef struct gather_operands {
     int64_t step, from_step, blocks;
 } gather_operands;
 
-/* sums[pixel][16 channels] += the products of the next n blocks of `o`. The filter is read once; the sums
+/* sums[pixel][channel of the block] += the products of the next n blocks of `o`. The filter is read once; the sums
  * stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair, because
  * many prefetches at once would stall. */
 static inline __attribute__((always_inline)) void gather_add_blocks(const conv_gather_map *s,

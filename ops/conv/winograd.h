@@ -1,6 +1,6 @@
 /* Winograd convolutions with the transforms of winograd_transforms.h: chunks of tiles are transformed,
  * multiplied by the transformed filter (one matrix product for each point of a tile), and transformed back.
- * Images are channels-last or blocked by 16 channels. For kernel files (compiled once per CPU level); may use
+ * Images are channels-last or in blocks of channels. For kernel files (compiled once per CPU level); may use
  * core and helpers of ops/. */
 #ifndef PROA_OPS_CONV_WINOGRAD_H
 #define PROA_OPS_CONV_WINOGRAD_H
@@ -10,7 +10,7 @@
 
 enum { WINOGRAD_TAPS = 9 };
 
-/* Layout of images: channel c of a pixel is at c % 16 in block c / 16. Steps are in floats. */
+/* Layout of images: channel c of a pixel is at c % CONV_BLOCK in block c / CONV_BLOCK. Steps are in floats. */
 typedef struct winograd_map {
     float *data;
     int64_t height, width, channels;

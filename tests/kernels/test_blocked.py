@@ -509,7 +509,7 @@ def test_gradients_in_columns(x, kernel, outputs, stride, padding, dilation, lie
 
 @pytest.mark.parametrize("x, kernel, outputs, stride, padding, dilation", COLUMNS[:3])
 def test_columns_do_not_depend_on_threads(x, kernel, outputs, stride, padding, dilation):
-    """Without AVX-512, oneDNN has these gradients, whose bits may depend on the team unless a flag says no."""
+    """Without AVX2, and of strided 1×1 filters without AVX-512, oneDNN has these gradients, whose bits may depend on the team unless a flag says no."""
     results = []
     with open("/proc/cpuinfo") as info:
         own = " avx512vl" in info.read() and int(paddle.get_flags("FLAGS_cpu_level")["FLAGS_cpu_level"]) > 1

@@ -20,8 +20,8 @@ typedef struct gather_window {
     int64_t first[2], across, count, step[2];
 } gather_window;
 
-/* Vectors hold 16 columns. Over small maps a column is an image (a 3×3 filter over a 2×2 map connects 16 of
- * 36 pairs). With strides, input pixels with the same remainder by the stride (one phase) are a stride-1
+/* A vector holds 16 columns, with AVX2 eight. Over small maps a column is an image (a 3×3 filter over a 2×2
+ * map connects 16 of 36 pairs). With strides, input pixels with the same remainder by the stride (one phase) are a stride-1
  * convolution with some of the taps: a column makes one pixel of each phase, so that neither a rearranged
  * filter nor zeros between strided pixels are stored. */
 typedef struct gather_state {
@@ -301,7 +301,7 @@ static proa_status run_columns(const proa_run *run, conv_kind kind, const proa_t
     return conv_forms_end(forms, status);
 }
 
-/* ---- wgrad over small maps: vectors of 16 output channels ------------------------------------------ */
+/* ---- wgrad over small maps: vectors of output channels --------------------------------------------- */
 
 typedef struct filter_job {
     const gather_state *s;
@@ -371,23 +371,22 @@ static proa_status run_filter(filter_job *j)
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-CONV_KERNEL_FORWARD(conv2d_small_spatial_avx512_cpu, keep_small, gathered_release, conv_image_format)
+CONV_KERNEL_FORWARD(conv2d_small_spatial_cpu, keep_small, gathered_release, conv_image_format)
 {
     return run_columns(run, FORWARD, a->x, a->weight, a->bias, a->out);
 }
 
-CONV_KERNEL_DATA(conv2d_grad_input_small_spatial_avx512_cpu, keep_small, gathered_release, conv_image_format)
+CONV_KERNEL_DATA(conv2d_grad_input_small_spatial_cpu, keep_small, gathered_release, conv_image_format)
 {
     return run_columns(run, BACKWARD_DATA, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-CONV_KERNEL_DATA(conv2d_grad_input_strided_avx512_cpu, keep_strided, gathered_release, conv_image_format)
+CONV_KERNEL_DATA(conv2d_grad_input_strided_cpu, keep_strided, gathered_release, conv_image_format)
 {
     return run_columns(run, BACKWARD_DATA, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-CONV_KERNEL_WEIGHTS(conv2d_grad_filter_small_spatial_avx512_cpu, keep_small, gathered_release,
-                    conv_filter_format)
+CONV_KERNEL_WEIGHTS(conv2d_grad_filter_small_spatial_cpu, keep_small, gathered_release, conv_filter_format)
 {
     const gather_state *s = run->state;
     conv_form forms[CONV_FORMS];

@@ -1,18 +1,23 @@
-/* Gradients of float32 convolutions over NCHW images whose input channels fill at most four fifths of blocks
- * of 16. Dgrad uses vectors of 16 images over the (input, output) pixel pairs that a filter tap connects;
- * wgrad uses vectors of 16 output channels, a few rows of taps at a time. Measured on LeNet's second
- * convolution (6 to 16 channels, 5×5, 14×14, 64 images): LeNet's training step takes 0.76 of its time with
- * oneDNN's kernels. May use core, kernels and ops. */
+/* Gradients of float32 convolutions over NCHW images whose input channels fill at most four fifths of blocks.
+ * Dgrad uses vectors of images over the (input, output) pixel pairs that a filter tap connects; wgrad uses
+ * vectors of output channels, a few rows of taps at a time. With AVX-512 LeNet's training step takes 0.76 of
+ * its time with oneDNN's kernels; with AVX2 forward and gradients of nine other shapes run at 1.2 to 3.9 times
+ * oneDNN's speed. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
 
-/* CHANNELS: input channels that dgrad sums together. SUMS: vector accumulators of wgrad, the taps of one or
- * more filter rows. CHUNKS: chunks of images in wgrad, whose sums are added in order, so that results do not
- * depend on the number of threads. */
-enum { BLOCK = 16, CHANNELS = 8, SUMS = 25, CHUNKS = 16 };
+/* CHANNELS: input channels that dgrad sums together, for two vectors of images. SUMS: vector accumulators of
+ * wgrad, the taps of one or more filter rows. Both fit into the registers. CHUNKS: chunks of images in wgrad,
+ * whose sums are added in order, so that results do not depend on the number of threads. */
+#if VECTOR_BYTES == 32
+enum { CHANNELS = 6, SUMS = 12 };
+#else
+enum { CHANNELS = 8, SUMS = 25 };
+#endif
+enum { BLOCK = CONV_BLOCK, CHUNKS = 16 };
 
-typedef float lane __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float lane __attribute__((vector_size(4 * CONV_BLOCK), aligned(4), may_alias));
 
 typedef struct low_input_job {
     conv_geometry g;
@@ -21,8 +26,8 @@ typedef struct low_input_job {
     int64_t taps, places; /* taps of the filter; pixels of the output */
     image_map d;          /* d_out */
     /* dgrad */
-    int64_t vectors, together; /* vectors of 16 images; vectors summed together */
-    float *packed;             /* d_out as [vector][place][channel][16 images] */
+    int64_t vectors, together; /* vectors of images; vectors summed together */
+    float *packed;             /* d_out as [vector][place][channel][image] */
     float *filter;             /* weight as [tap][output channel][input channel] */
     int32_t *line, *column;    /* output index by [input index][tap]; −1: none */
     /* wgrad */
@@ -110,10 +115,25 @@ static inline __attribute__((always_inline)) void sum_place(const low_input_job 
         for (int v = 0; v < vs; v++) ((lane *)(void *)to)[c * 2 + v] = sum[c][v];
 }
 
-/* One case for each count that a tile is compiled for. */
-#define CASES_3(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
-#define CASES_5(X, ...) CASES_3(X, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
-#define CASES_8(X, ...) CASES_5(X, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
+/* One case for each count that a tile is compiled for: of channels, of rows of 3, 5 or 7 taps. */
+#define CASES_1(X, ...) X(1, __VA_ARGS__)
+#define CASES_2(X, ...) CASES_1(X, __VA_ARGS__) X(2, __VA_ARGS__)
+#define CASES_3(X, ...) CASES_2(X, __VA_ARGS__) X(3, __VA_ARGS__)
+#define CASES_4(X, ...) CASES_3(X, __VA_ARGS__) X(4, __VA_ARGS__)
+#define CASES_5(X, ...) CASES_4(X, __VA_ARGS__) X(5, __VA_ARGS__)
+#define CASES_6(X, ...) CASES_5(X, __VA_ARGS__) X(6, __VA_ARGS__)
+#define CASES_8(X, ...) CASES_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
+#if VECTOR_BYTES == 32
+#define CASES_CHANNELS CASES_6
+#define CASES_ROWS_3 CASES_4
+#define CASES_ROWS_5 CASES_2
+#define CASES_ROWS_7 CASES_1
+#else
+#define CASES_CHANNELS CASES_8
+#define CASES_ROWS_3 CASES_8
+#define CASES_ROWS_5 CASES_5
+#define CASES_ROWS_7 CASES_3
+#endif
 
 #define SUM_PLACE(n, vs) \
     case n: sum_place(j, n, vs, vector, y, x, first, to); break;
@@ -122,10 +142,10 @@ static void sum_any(const low_input_job *j, int64_t n, int64_t vs, int64_t vecto
                     int64_t first, float *to)
 {
     if (vs > 1) switch (n) {
-            CASES_8(SUM_PLACE, 2)
+            CASES_CHANNELS(SUM_PLACE, 2)
         }
     else switch (n) {
-            CASES_8(SUM_PLACE, 1)
+            CASES_CHANNELS(SUM_PLACE, 1)
         }
 }
 
@@ -195,7 +215,6 @@ static void turn_filter(const low_input_job *j)
 static proa_status run_input(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (VECTOR_BYTES != 4 * BLOCK) return proa_decline("needs AVX-512");
     j->vectors = (g->batch + BLOCK - 1) / BLOCK;
     j->together = j->vectors > 1 ? 2 : 1;
     int64_t packed = j->vectors * j->places * g->out_channels * BLOCK;
@@ -264,13 +283,13 @@ static void sum_rows_any(const low_input_job *j, int64_t n, const float *x, cons
                          const float *d, lane *to)
 {
     if (j->g.kernel[2] == 3) switch (n) {
-            CASES_8(SUM_ROWS, 3)
+            CASES_ROWS_3(SUM_ROWS, 3)
         }
     else if (j->g.kernel[2] == 5) switch (n) {
-            CASES_5(SUM_ROWS, 5)
+            CASES_ROWS_5(SUM_ROWS, 5)
         }
     else switch (n) {
-            CASES_3(SUM_ROWS, 7)
+            CASES_ROWS_7(SUM_ROWS, 7)
         }
 }
 
@@ -327,7 +346,6 @@ static void add_range(int64_t begin, int64_t end, void *context)
 static proa_status run_filter(low_input_job *j)
 {
     const conv_geometry *g = &j->g;
-    if (VECTOR_BYTES != 4 * BLOCK) return proa_decline("needs AVX-512");
     bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d.channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];
     j->image = g->in_channels * j->lines * j->pitch;
@@ -345,7 +363,7 @@ static proa_status run_filter(low_input_job *j)
 
 /* ---- the kernels ---------------------------------------------------------------------------------- */
 
-CONV_KERNEL_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+CONV_KERNEL_DATA(conv2d_grad_input_low_input_channels_cpu, conv_keep_geometry, conv_drop_geometry,
                  conv_row_major)
 {
     low_input_job j = job_of(run->state, a->d_out, a->d_x);
@@ -353,7 +371,7 @@ CONV_KERNEL_DATA(conv2d_grad_input_low_input_channels_avx512_cpu, conv_keep_geom
     return run_input(&j);
 }
 
-CONV_KERNEL_WEIGHTS(conv2d_grad_filter_low_input_channels_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+CONV_KERNEL_WEIGHTS(conv2d_grad_filter_low_input_channels_cpu, conv_keep_geometry, conv_drop_geometry,
                     conv_row_major)
 {
     low_input_job j = job_of(run->state, a->d_out, a->d_weight);

@@ -29,13 +29,13 @@ static int64_t filter_floats(int64_t summed, int64_t made)
 /* ---- the filter's points ---------------------------------------------------------------------------- */
 
 typedef struct filter_job {
-    float *filter; /* [out / 16][in / 16][tap][16 in][16 out] */
+    float *filter; /* in CONV_FILTER_FORMAT */
     float *points; /* [panel of made][point][summed][PACKED_NR] */
     int64_t in, out;
     bool to_input; /* sums go over output channels, and make input channels */
 } filter_job;
 
-/* Rotates a filter block by 180°: taps from last to first, and the 16 × 16 channels of each transposed. */
+/* Rotates a filter block by 180°: taps from last to first, and the channels of each transposed. */
 static void turn_round(const float *from, float *to)
 {
     for (int64_t tap = 0; tap < TAPS; tap++)
@@ -301,18 +301,17 @@ static proa_status run_filter(const proa_run *run, const proa_tensor *x, const p
 
 /* ---- the kernels ------------------------------------------------------------------------------------ */
 
-CONV_KERNEL_FORWARD(conv2d_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry, conv_image_format)
+CONV_KERNEL_FORWARD(conv2d_winograd_cpu, conv_keep_geometry, conv_drop_geometry, conv_image_format)
 {
     return run_between(FORWARD, run, a->x, a->weight, a->bias, a->out);
 }
 
-CONV_KERNEL_DATA(conv2d_grad_input_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
-                 conv_image_format)
+CONV_KERNEL_DATA(conv2d_grad_input_winograd_cpu, conv_keep_geometry, conv_drop_geometry, conv_image_format)
 {
     return run_between(BACKWARD_DATA, run, a->d_out, a->weight, proa_none, a->d_x);
 }
 
-CONV_KERNEL_WEIGHTS(conv2d_grad_filter_winograd_avx512_cpu, conv_keep_geometry, conv_drop_geometry,
+CONV_KERNEL_WEIGHTS(conv2d_grad_filter_winograd_cpu, conv_keep_geometry, conv_drop_geometry,
                     conv_filter_format)
 {
     return run_filter(run, a->x, a->d_out, a->d_weight);
