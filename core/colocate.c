@@ -13,21 +13,30 @@
 #include <sched.h>
 
 enum {
-    MOST_CORES = 8192, /* in an affinity mask */
+    MAX_CORES = 8192, /* in an affinity mask */
     BETWEEN =
         100000000 /* ns between two moves of a thread, 0.1 s: the scheduler moves the others meanwhile */
 };
 
-int proa__crowded_core(void) { return PROA__UNLIKELY(proa__crowded()) ? sched_getcpu() : -1; }
+/* Least parts of a window for which the thread waited (proa__waited_part): of the one that is helped, beside
+ * another process all the time; of its worker, which waits only for what it is wanted for. Beside a single
+ * process one of the two has a core of its own, and they stay apart. */
+#define HELPED_WAITED 0.3f
+#define WORKER_WAITED 0.2f
+
+int proa__crowded_core(void)
+{
+    return PROA__UNLIKELY(proa__waited_part() >= HELPED_WAITED) ? sched_getcpu() : -1;
+}
 
 void proa__join_core(int core)
 {
     static PROA__TLS int64_t moved; /* time of the last move, in ns */
-    if (PROA__LIKELY(core < 0) || !proa__crowded() || core == sched_getcpu()) return;
+    if (PROA__LIKELY(core < 0) || proa__waited_part() < WORKER_WAITED || core == sched_getcpu()) return;
     int64_t now = proa__wait_clock();
     if (now - moved < BETWEEN) return;
     moved = now;
-    unsigned long all[MOST_CORES / (8 * sizeof(long))], one[MOST_CORES / (8 * sizeof(long))];
+    unsigned long all[MAX_CORES / (8 * sizeof(long))], one[MAX_CORES / (8 * sizeof(long))];
     cpu_set_t *may = (cpu_set_t *)all, *there = (cpu_set_t *)one;
     CPU_ZERO_S(sizeof all, may);
     if (sched_getaffinity(0, sizeof all, may) != 0 || !CPU_ISSET_S((size_t)core, sizeof all, may)) return;

@@ -3,7 +3,8 @@
 #ifndef PROA_CORE_COLOCATE_H
 #define PROA_CORE_COLOCATE_H
 
-/* Returns the core that the calling thread is on, if it lately had to wait for one; else −1. */
+/* Returns the core that the calling thread is on, if it lately had to wait for one about half of the time;
+ * else −1. */
 int proa__crowded_core(void);
 /* Moves the calling thread to `core` (−1: nowhere) if it, too, lately had to wait. The scheduler is free to
  * move it on afterwards. Called often: it acts at most ten times a second. */

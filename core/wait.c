@@ -29,7 +29,6 @@ enum {
     /* Threshold of contention: one part in DELAYED of a window spent ready but waiting for a core. Beside
      * another busy thread on the core it is half; on a quiet machine, under a hundredth. */
     DELAYED = 10,
-    CROWDED = 5,  /* a part in CROWDED of a window: the thread shares its core with another all the time */
     SWITCHES = 3, /* threshold where the kernel does not tell that time: involuntary context switches */
     CONTENDED_FOR = 100000000, /* ns for which cores then count as contended: two windows, so that a burst of
                                 * other work costs little */
@@ -44,7 +43,7 @@ static atomic_bool scarce;
 static PROA__TLS struct {
     int64_t since; /* time at which the window began, in ns */
     int64_t signs; /* signs_of_contention() until then */
-    bool crowded;  /* the last window's share of waiting was one part in CROWDED or more */
+    float waited;  /* part of the last window that the thread was ready but waited; 0: not known */
 } window;
 
 int64_t proa__wait_clock(void)
@@ -62,7 +61,10 @@ static bool contended_at(int64_t now)
            now < atomic_load_explicit(&contended_until, memory_order_relaxed);
 }
 
-bool proa__crowded(void) { return window.crowded && !atomic_load_explicit(&scarce, memory_order_relaxed); }
+float proa__waited_part(void)
+{
+    return atomic_load_explicit(&scarce, memory_order_relaxed) ? 0 : window.waited;
+}
 
 bool proa__cores_contended(void) { return contended_at(proa__wait_clock()); }
 
@@ -96,7 +98,8 @@ static void close_window(int64_t now)
     double windows = (double)(now - window.since) / WINDOW;
     if (window.since && (double)signs >= (double)per_window * windows)
         atomic_store_explicit(&contended_until, now + CONTENDED_FOR, memory_order_relaxed);
-    window.crowded = window.since && per_window == WINDOW / DELAYED && signs * CROWDED >= now - window.since;
+    bool known = window.since && per_window == WINDOW / DELAYED;
+    window.waited = known ? (float)signs / (float)(now - window.since) : 0;
     window.since = now, window.signs = all;
 }
 

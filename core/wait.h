@@ -21,9 +21,9 @@ void proa__wake_sleepers(proa__signal *s);
 /* True while cores are contended: a thread of this process was lately ready but had to wait for a core, or
  * proa__cores_scarce has been set. */
 bool proa__cores_contended(void);
-/* True if the calling thread waited for a core for a good part of its last window of measurement, and no quota
- * is the cause. */
-bool proa__crowded(void);
+/* Part of its last window of measurement for which the calling thread was ready but waited for a core; 0 if
+ * that is not known, or a quota may be the cause. */
+float proa__waited_part(void);
 /* Time that never goes back, in ns. */
 int64_t proa__wait_clock(void);
 /* Sets whether affinity mask and CPU quota leave fewer cores than the default number of threads; waits then

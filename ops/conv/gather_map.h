@@ -1,7 +1,7 @@
-/* Sums over the (input, output) pixel pairs that the taps of a filter connect, as a vector of columns (images, or
- * pixels of images) by blocks of channels. Pixels are gathered by index instead of by im2col, so that one
- * filter in blocks of channels serves forward and dgrad. For kernel files; may use core and helpers of
- * ops/; everything is static. */
+/* Sums over the (input, output) pixel pairs that the taps of a filter connect, as a vector of columns
+ * (images, or pixels of images) by blocks of channels. Pixels are gathered by index instead of by im2col, so
+ * that one filter in blocks of channels serves forward and dgrad. For kernel files; may use core and helpers
+ * of ops/; everything is static. */
 #ifndef PROA_OPS_CONV_GATHER_MAP_H
 #define PROA_OPS_CONV_GATHER_MAP_H
 
@@ -70,8 +70,8 @@ static inline __attribute__((always_inline)) void gather_add_tile(gather_lane *s
     }
 }
 
-/* Exchanges lanes of rows i and i + s of r: the lanes whose number has the bit s of row i for the others of row
- * i + s. `first` and `second` are the lanes of both that each row gets. */
+/* A step of transposition by s × s blocks, for each pair of rows r[i] and r[i + s]: the lanes of both,
+ * counted through, that the first and that the second gets. */
 #define GATHER_SWAP(s, first, second)                             \
     _Pragma("GCC unroll 16") for (int i = 0; i < CONV_BLOCK; i++) \
     {                                                             \
@@ -109,9 +109,9 @@ typedef struct gather_operands {
     int64_t step, from_step, blocks;
 } gather_operands;
 
-/* sums[pixel][channel of the block] += the products of the next n blocks of `o`. The filter is read once; the sums
- * stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair, because
- * many prefetches at once would stall. */
+/* sums[pixel][channel of the block] += the products of the next n blocks of `o`. The filter is read once; the
+ * sums stay in the L1 cache. The filter's next blocks are prefetched piece by piece, one piece per pair,
+ * because many prefetches at once would stall. */
 static inline __attribute__((always_inline)) void gather_add_blocks(const conv_gather_map *s,
                                                                     const bool forward,
                                                                     const gather_operands *o, int64_t n,

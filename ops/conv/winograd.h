@@ -10,7 +10,8 @@
 
 enum { WINOGRAD_TAPS = 9 };
 
-/* Layout of images: channel c of a pixel is at c % CONV_BLOCK in block c / CONV_BLOCK. Steps are in floats. */
+/* Layout of images: channel c of a pixel is at c % CONV_BLOCK in block c / CONV_BLOCK. Steps are in
+ * floats. */
 typedef struct winograd_map {
     float *data;
     int64_t height, width, channels;

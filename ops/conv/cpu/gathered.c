@@ -2,7 +2,7 @@
  * connect: over maps so small that a good part of the taps falls on padding, and dgrad of filters with
  * strides or of 1×1. Measured against oneDNN, which rearranges the filter in each dgrad: 512 to 512 channels,
  * 3×3, stride 2, 8×8 to 4×4 takes 1,600 µs instead of 2,400; 1×1, 1024 to 2048, stride 2 takes 1,420 instead
- * of 2,350. May use core and helpers of ops/. */
+ * of 2,350; 3×3 with AVX2, in all directions, 0.54 to 0.9 of the time. May use core and helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
 
@@ -21,9 +21,9 @@ typedef struct gather_window {
 } gather_window;
 
 /* A vector holds 16 columns, with AVX2 eight. Over small maps a column is an image (a 3×3 filter over a 2×2
- * map connects 16 of 36 pairs). With strides, input pixels with the same remainder by the stride (one phase) are a stride-1
- * convolution with some of the taps: a column makes one pixel of each phase, so that neither a rearranged
- * filter nor zeros between strided pixels are stored. */
+ * map connects 16 of 36 pairs). With strides, input pixels with the same remainder by the stride (one phase)
+ * are a stride-1 convolution with some of the taps: a column makes one pixel of each phase, so that neither a
+ * rearranged filter nor zeros between strided pixels are stored. */
 typedef struct gather_state {
     conv_geometry g;
     int64_t grid[2];          /* columns of an image: down, across */

@@ -1,8 +1,8 @@
-/* Gradients of float32 convolutions over NCHW images whose input channels fill at most four fifths of blocks.
- * Dgrad uses vectors of images over the (input, output) pixel pairs that a filter tap connects; wgrad uses
- * vectors of output channels, a few rows of taps at a time. With AVX-512 LeNet's training step takes 0.76 of
- * its time with oneDNN's kernels; with AVX2 forward and gradients of nine other shapes run at 1.2 to 3.9 times
- * oneDNN's speed. May use core, kernels and ops. */
+/* Gradients of float32 convolutions over NCHW images whose input channels fill at most four fifths of
+ * blocks. Dgrad uses vectors of images over the (input, output) pixel pairs that a filter tap connects; wgrad
+ * uses vectors of output channels, a few rows of taps at a time. With AVX-512 LeNet's training step takes
+ * 0.76 of its time with oneDNN's kernels; with AVX2 forward and gradients of nine other shapes run at 1.2 to
+ * 3.9 times oneDNN's speed. May use core, kernels and ops. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/scanlines.h"
 #include "kernels/gemm.h"
