@@ -13,9 +13,8 @@
 #include <sched.h>
 
 enum {
-    MAX_CORES = 8192, /* in an affinity mask */
-    BETWEEN =
-        100000000 /* ns between two moves of a thread, 0.1 s: the scheduler moves the others meanwhile */
+    MAX_CORES = 8192,   /* in an affinity mask */
+    BETWEEN = 100000000 /* ns between two moves (0.1 s), in which the scheduler moves the others */
 };
 
 /* Least parts of a window for which the thread waited (proa__waited_part): of the one that is helped, beside
