@@ -118,8 +118,9 @@ def in_parts(options, part, items):
 
 def make_jobs(options):
     """Functions, constructors and Tensor methods; then methods of what could be constructed (second round)."""
-    said = subprocess.run([options.oracle, str(HERE / "bad_calls_worker.py"), "paddle", "names"], check=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment("paddle")).stdout
+    with tempfile.TemporaryDirectory() as scratch:  # some of Paddle's modules write logs when they are imported
+        said = subprocess.run([options.oracle, str(HERE / "bad_calls_worker.py"), "paddle", "names"], check=True, cwd=scratch,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment("paddle")).stdout
     jobs, methods = [], {}
     for name, kind, static_too, members in json.loads(said.splitlines()[-1]):
         if any(fnmatch.fnmatch(name, pattern) for pattern, _ in LEFT_OUT):
