@@ -8,5 +8,7 @@
 /* Sets the number of threads of this thread's OpenBLAS calls. Returns the argument that restores the former
  * setting. */
 int proa__blas_threads(int n);
+/* Readies OpenBLAS's packing buffers for n threads that call it at once. */
+void proa__blas_buffers(int n);
 
 #endif

@@ -146,6 +146,7 @@ static void run_tiles(int64_t begin, int64_t end, void *context)
 static proa_status product_run(const matmul_product *p)
 {
     tiling t = cut(p);
+    proa__blas_buffers(proa_threads());
     proa__parallel(p->batches * t.tiles_m * t.tiles_n, 1 + (int64_t)(MIN_WORK / (tile_work(&t) + 1)),
                    run_tiles, &t);
     return PROA_OK;
