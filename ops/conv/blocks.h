@@ -21,6 +21,10 @@ enum { CONV_BLOCK = 8, CONV_IMAGE_FORMAT = dnnl_aBcd8b, CONV_FILTER_FORMAT = dnn
 enum { CONV_BLOCK = 16, CONV_IMAGE_FORMAT = dnnl_aBcd16b, CONV_FILTER_FORMAT = dnnl_ABcd16b16a };
 #endif
 
+/* False on CPU levels whose vectors hold no block. Kernels decline there, and ask again when they run, so
+ * that compilers leave their code out. */
+#define CONV_BLOCKS_FIT (VECTOR_BYTES == 4 * CONV_BLOCK)
+
 /* Layout of a batch of images, blocked or NCHW; steps in floats. */
 typedef struct image_map {
     float *data;

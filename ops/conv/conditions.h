@@ -47,7 +47,7 @@ CONV_FN const char *conv_float32(const conv_problem *p)
 /* Conditions of all kernels on blocked tensors; NULL or the reason why not. */
 CONV_FN const char *conv_blocked_float32(const conv_problem *p)
 {
-    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX2";
+    if (!CONV_BLOCKS_FIT) return "needs AVX2";
     if (CONV_IMAGE_FORMAT == 0 || !proa__blocking()) return "blocked layouts are off";
     return conv_float32(p);
 }
@@ -223,7 +223,7 @@ CONV_FN double conv_strided_cost(const conv_problem *p)
 CONV_FN const char *conv_low_input(const conv_problem *p)
 {
     const conv_geometry *g = &p->g;
-    if (VECTOR_BYTES != 4 * CONV_BLOCK) return "needs AVX2";
+    if (!CONV_BLOCKS_FIT) return "needs AVX2";
     if (conv_float32(p)) return conv_float32(p);
     if ((p->sides[0]->flags | p->sides[1]->flags) & PROA_T_BLOCKED) return "an operand is in blocked layout";
     if (p->sides[2]->flags & PROA_T_BLOCKED && proa__format(p->sides[2]) != CONV_IMAGE_FORMAT)

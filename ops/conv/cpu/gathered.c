@@ -288,6 +288,7 @@ static image_map map_of(const conv_form *f, const int64_t *size)
 static proa_status run_columns(const proa_run *run, conv_kind kind, const proa_tensor *from,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const gather_state *s = run->state;
     conv_form forms[CONV_FORMS];
     proa_status status = conv_forms_begin(run, kind, from, weight, to, forms);
@@ -388,6 +389,7 @@ CONV_KERNEL_DATA(conv2d_grad_input_strided_cpu, keep_strided, gathered_release, 
 
 CONV_KERNEL_WEIGHTS(conv2d_grad_filter_small_spatial_cpu, keep_small, gathered_release, conv_filter_format)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const gather_state *s = run->state;
     conv_form forms[CONV_FORMS];
     proa_status status = conv_forms_begin(run, BACKWARD_WEIGHTS, a->x, a->d_out, a->d_weight, forms);

@@ -214,6 +214,7 @@ static void turn_filter(const low_input_job *j)
 
 static proa_status run_input(low_input_job *j)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const conv_geometry *g = &j->g;
     j->vectors = (g->batch + BLOCK - 1) / BLOCK;
     j->together = j->vectors > 1 ? 2 : 1;
@@ -345,6 +346,7 @@ static void add_range(int64_t begin, int64_t end, void *context)
 
 static proa_status run_filter(low_input_job *j)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const conv_geometry *g = &j->g;
     bool pads = g->before[1] || g->before[2] || g->after[1] || g->after[2], packs = j->d.channel != 1;
     j->lines = g->in[1] + g->before[1] + g->after[1], j->pitch = g->in[2] + g->before[2] + g->after[2];

@@ -93,6 +93,7 @@ static proa_status run_images(winograd *w, filter_job *f)
 static proa_status run_between(conv_kind kind, const proa_run *run, const proa_tensor *from,
                                const proa_tensor *weight, const proa_tensor *bias, proa_tensor *to)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const conv_geometry *g = run->state;
     const bool back = kind == BACKWARD_DATA;
     conv_form forms[CONV_FORMS];
@@ -283,6 +284,7 @@ static proa_status sum_tiles_up(sum_job *j)
 static proa_status run_filter(const proa_run *run, const proa_tensor *x, const proa_tensor *d_out,
                               proa_tensor *d_weight)
 {
+    if (!CONV_BLOCKS_FIT) return proa_decline("needs AVX2");
     const conv_geometry *g = run->state;
     conv_form forms[CONV_FORMS];
     proa_status status = conv_forms_begin(run, BACKWARD_WEIGHTS, x, d_out, d_weight, forms);
