@@ -2,7 +2,7 @@
  * connect: over maps so small that a good part of the taps falls on padding, and dgrad of filters with
  * strides or of 1×1. Measured against oneDNN, which rearranges the filter in each dgrad: 512 to 512 channels,
  * 3×3, stride 2, 8×8 to 4×4 takes 1,600 µs instead of 2,400; 1×1, 1024 to 2048, stride 2 takes 1,420 instead
- * of 2,350; 3×3 with AVX2, in all directions, 0.54 to 0.9 of the time. May use core and helpers of ops/. */
+ * of 2,350; 3×3 with AVX2, in all directions, 0.54 to 1.01 of the time. May use core and helpers of ops/. */
 #include "ops/conv/algorithms.h"
 #include "ops/conv/gather_map.h"
 
