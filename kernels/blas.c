@@ -5,7 +5,6 @@
 
 #include "core/openmp.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 static bool served;
@@ -29,23 +28,18 @@ enum { BUFFER_BYTES = 5 << 18, PAGE = 4096, MAX_BUFFERS = 64 };
  * had come (OpenBLAS 0.3.21, Zen 1). */
 void proa__blas_buffers(int n)
 {
-    static atomic_int ready;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static atomic_int ready; /* buffers that are touched, or that a thread is touching */
     if (n > MAX_BUFFERS) n = MAX_BUFFERS;
-    if (atomic_load_explicit(&ready, memory_order_acquire) >= n || !blas_memory_alloc || !blas_memory_free)
-        return;
-    pthread_mutex_lock(&lock);
-    if (atomic_load(&ready) < n) {
-        volatile char *buffers[MAX_BUFFERS];
-        for (int i = 0; i < n; i++) {
-            buffers[i] = blas_memory_alloc(0);
-            for (size_t at = 0; buffers[i] && at < BUFFER_BYTES; at += PAGE) buffers[i][at] = 0;
-        }
-        for (int i = 0; i < n; i++)
-            if (buffers[i]) blas_memory_free((void *)(uintptr_t)buffers[i]);
-        atomic_store_explicit(&ready, n, memory_order_release);
+    int before = atomic_load_explicit(&ready, memory_order_relaxed);
+    if (before >= n || !blas_memory_alloc || !blas_memory_free) return;
+    if (!atomic_compare_exchange_strong(&ready, &before, n)) return; /* another thread does it */
+    volatile char *buffers[MAX_BUFFERS];
+    for (int i = 0; i < n; i++) {
+        buffers[i] = blas_memory_alloc(0);
+        for (size_t at = 0; buffers[i] && at < BUFFER_BYTES; at += PAGE) buffers[i][at] = 0;
     }
-    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < n; i++)
+        if (buffers[i]) blas_memory_free((void *)(uintptr_t)buffers[i]);
 }
 
 /* An OpenBLAS with a thread pool of its own (a build other than Debian's openmp) has one thread count for all
