@@ -25,6 +25,18 @@ dnnl_memory_desc_t proa__dnnl_md_any(int ndim, const int64_t *dims, proa_dtype d
  * blocked form dims must be t's own shape. */
 dnnl_memory_desc_t proa__dnnl_md_of(const proa_tensor *t, int ndim, const int64_t *dims,
                                     const int64_t *strides);
+/* The format (core/blocked.h) of a descriptor; 0: it has no tag. */
+int proa__dnnl_format(const_dnnl_memory_desc_t md);
+/* A tensor of t's shape and this dtype in a format; NULL when oneDNN refuses. */
+dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype, int format);
+/* The slice of `whole` with these dims that begins at element `from`, for memory that begins *offset bytes
+ * after the whole's; NULL when oneDNN refuses, as it does where a block of channels would be cut. A slice of
+ * whole rows of the first dim that is dense is described like a tensor of its own. */
+dnnl_memory_desc_t proa__dnnl_slice(const_dnnl_memory_desc_t whole, const int64_t *dims, const int64_t *from,
+                                    size_t *offset);
+/* Bytes from the start of `whole` to element `from`, if its slice that begins there lies in memory as `part`
+ * describes; −1 if not. */
+int64_t proa__dnnl_offset(const_dnnl_memory_desc_t whole, const int64_t *from, const_dnnl_memory_desc_t part);
 
 enum { PROA__DNNL_ARGS = 8 };
 
@@ -116,6 +128,9 @@ bool proa__dnnl_post_ops(proa__dnnl_build *b, const proa__epilogue *t, int ndim,
  * made, `prepare` makes a new state. */
 proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*prepare)(const void *, void **),
                            void *const *data);
+/* Runs a primitive of one thread, whatever the thread count is now: in parallel regions, too. keeps: bits of
+ * the outputs that stay in the layout that the primitive chose. */
+proa_status proa__dnnl_run_alone(const void *state, void *const *data, unsigned keeps);
 /* The format in which a kernel with that state leaves its output if it may choose the layout. */
 int proa__dnnl_result_format(const void *args, const void *state);
 /* proa__dnnl_run on tensors: outputs made for this call may stay in the layout that the primitive chose. */

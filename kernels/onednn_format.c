@@ -18,7 +18,7 @@ static bool equal(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
     return dnnl_memory_desc_equal(a, b);
 }
 
-/* True if elements have the same offsets in both, which have the same dims and dtype. */
+/* True if elements have the same offsets from the first in both, which have the same dims and dtype. */
 static bool same_offsets(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
 {
     static const dnnl_query_t lists[] = {dnnl_query_padded_dims, dnnl_query_strides, dnnl_query_inner_blks,
@@ -38,6 +38,40 @@ static bool same_offsets(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
             return false;
     }
     return true;
+}
+
+dnnl_memory_desc_t proa__dnnl_slice(const_dnnl_memory_desc_t whole, const int64_t *dims, const int64_t *from,
+                                    size_t *offset)
+{
+    int ndim = 0;
+    dnnl_dims_t *strides = NULL, at;
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    dnnl_memory_desc_t slice = NULL;
+    if (dnnl_memory_desc_query(whole, dnnl_query_ndims_s32, &ndim) != dnnl_success ||
+        dnnl_memory_desc_query(whole, dnnl_query_strides, &strides) != dnnl_success ||
+        dnnl_memory_desc_query(whole, dnnl_query_data_type, &type) != dnnl_success)
+        return NULL;
+    memcpy(at, from, (size_t)ndim * sizeof *from);
+    at[0] = 0;
+    *offset = (size_t)(from[0] * (*strides)[0]) * dnnl_data_type_size(type);
+    return dnnl_memory_desc_create_submemory(&slice, whole, dims, at) == dnnl_success ? slice : NULL;
+}
+
+int64_t proa__dnnl_offset(const_dnnl_memory_desc_t whole, const int64_t *from, const_dnnl_memory_desc_t part)
+{
+    dnnl_dims_t *dims = NULL;
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    dnnl_memory_desc_t slice = NULL;
+    int64_t elements = -1;
+    if (dnnl_memory_desc_query(part, dnnl_query_dims, &dims) != dnnl_success ||
+        dnnl_memory_desc_query(part, dnnl_query_data_type, &type) != dnnl_success ||
+        dnnl_memory_desc_create_submemory(&slice, whole, *dims, from) != dnnl_success)
+        return -1;
+    if (!same_offsets(slice, part) ||
+        dnnl_memory_desc_query(slice, dnnl_query_submemory_offset_s64, &elements) != dnnl_success)
+        elements = -1;
+    dnnl_memory_desc_destroy(slice);
+    return elements < 0 ? -1 : elements * (int64_t)dnnl_data_type_size(type);
 }
 
 /* Finds md's format by comparison with all format tags: slow, but done only while a primitive is created,

@@ -5,15 +5,11 @@
 
 #include "kernels/onednn.h"
 
-/* The format of a descriptor; 0: it has no tag. */
-int proa__dnnl_format(const_dnnl_memory_desc_t md);
 /* The format in which elements have the same offsets as in md, which may store compensation sums behind them;
  * 0: none. */
 int proa__dnnl_format_of_elements(const_dnnl_memory_desc_t md);
 /* Runs a reorder primitive from memory `from`, with descriptor a, to memory `to`, with descriptor b. */
 bool proa__dnnl_reorder(dnnl_primitive_t primitive, const_dnnl_memory_desc_t a, void *from,
                         const_dnnl_memory_desc_t b, void *to);
-/* A tensor of t's shape and this dtype in a format; NULL when oneDNN refuses. */
-dnnl_memory_desc_t proa__dnnl_blocked_md(const proa_tensor *t, proa_dtype dtype, int format);
 
 #endif

@@ -416,6 +416,11 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
     return status;
 }
 
+proa_status proa__dnnl_run_alone(const void *state, void *const *data, unsigned keeps)
+{
+    return run_state(state, data, -1, keeps);
+}
+
 int proa__dnnl_result_format(const void *args, const void *state)
 {
     const proa__dnnl_state *s = state;

@@ -32,6 +32,8 @@
       conv_strided, conv_strided_cost)                                                                       \
     X(conv2d_grad_input_low_input_channels_cpu, BACKWARD_DATA, "direct, vectors of images", "AVX2", "NCHW",  \
       conv_low_input, conv_low_input_cost)                                                                   \
+    X(conv2d_grad_filter_direct_cpu, BACKWARD_WEIGHTS, "direct, tiles of channels", "AVX2", "blocked",       \
+      conv_direct_filter, NULL)                                                                              \
     X(conv2d_grad_filter_low_input_channels_cpu, BACKWARD_WEIGHTS, "direct, vectors of output channels",     \
       "AVX2", "NCHW", conv_low_input, conv_low_input_cost)                                                   \
     X(conv2d_fused_depthwise_nhwc_cpu, FORWARD, "direct, constant filter", "any", "NHWC",                    \

@@ -26,6 +26,7 @@ enum {
     CONV_STRIDED_PHASES_MAX = 16,
     CONV_STRIDED_SHIFTS_MAX = 16,
     CONV_WINOGRAD_SIDE_MIN = 4, /* image side: below it, direct sums over pixel pairs need fewer products */
+    CONV_DIRECT_SIDE_MAX = 32,  /* filter taps per side of a direct wgrad */
     CONV_LOW_INPUT_SIDE_MAX = 1 << 20,
     CONV_LOW_INPUT_PADDING_MAX = 64,
 };
@@ -216,6 +217,24 @@ CONV_FN double conv_strided_cost(const conv_problem *p)
     if (conv_pixels(g->kernel) > 1) return conv_larger(fill, conv_share(columns, g->in_channels));
     if (g->stride[1] * g->stride[2] > 1) return VECTOR_BYTES == 64 ? fill : 2;
     return conv_larger(fill, conv_share(columns, 128));
+}
+
+/* ---- direct wgrad -------------------------------------------------------------------------------- */
+
+CONV_FN const char *conv_direct_filter(const conv_problem *p)
+{
+    const conv_geometry *g = &p->g;
+    const char *why = conv_blocked_float32(p);
+    if (why) return why;
+    if (g->dims != 2 || !conv_by_blocks(g))
+        return "grouped, channels last, or channels that do not fill blocks";
+    for (int i = 0; i < 3; i += 2)
+        if (!conv_image_by_blocks(p->sides[i])) return "an operand is in another blocked layout";
+    for (int i = 1; i < 3; i++) {
+        if (g->in[i] < 1 || g->out[i] < 1) return "empty";
+        if (g->kernel[i] > CONV_DIRECT_SIDE_MAX) return "filter too large";
+    }
+    return NULL;
 }
 
 /* ---- few input channels -------------------------------------------------------------------------- */

@@ -1,95 +1,18 @@
-/* Convolutions through oneDNN: forward, dgrad, wgrad, transposed (a dgrad and a bias) and fused with an
- * epilogue. The primitive chooses its layouts, except for the images of fused channels-last convolutions;
- * operands are reordered where the caller's differ. May use core and kernels only. */
-#include "kernels/onednn.h"
-#include "ops/conv/algorithms.h"
-#include "ops/conv/onednn_layout.h"
+/* Convolutions through oneDNN: forward, dgrad, transposed (a dgrad and a bias) and fused with an epilogue.
+ * The primitive chooses its layouts, except for the images of fused channels-last convolutions; operands are
+ * reordered where the caller's differ. May use core and kernels only. */
+#include "ops/conv/onednn_task.h"
 
-enum { IN, FILTER, OUT, SIDES };
-
-/* A convolution as oneDNN describes it: layouts and descriptors of the input, filter and output side. */
-typedef struct conv_task {
-    const conv_problem *p;
-    const proa_tensor *bias; /* NULL: none */
-    conv_layout layout[SIDES];
-    dnnl_dims_t stride, dilation, before, after;
-    dnnl_memory_desc_t md[SIDES], md_bias; /* for the primitive: `any` leaves the layout to it */
-} conv_task;
-
-static dnnl_memory_desc_t bias_md(const conv_task *t)
-{
-    return proa__dnnl_md(1, &t->p->g.out_channels, NULL, (proa_dtype)t->bias->dtype);
-}
-
-/* keeps: images stay in the caller's layout, so that only the filter is reordered. */
-static bool task_make(conv_task *t, const conv_problem *p, const proa_tensor *bias, bool keeps)
-{
-    const conv_geometry *g = &p->g;
-    bool made = true;
-    *t = (conv_task){.p = p,
-                     .bias = bias,
-                     .layout = {conv_layout_of_images(g, g->in_channels, g->in), conv_layout_of_filter(g),
-                                conv_layout_of_images(g, g->out_channels, g->out)}};
-    for (int i = 0; i < g->dims; i++) {
-        int from = 3 - g->dims + i;
-        t->stride[i] = g->stride[from], t->dilation[i] = g->dilation[from] - 1;
-        t->before[i] = g->before[from], t->after[i] = g->after[from];
-    }
-    for (int i = 0; i < SIDES; i++) {
-        const conv_layout *l = &t->layout[i];
-        const proa_dtype dtype = (proa_dtype)p->sides[IN]->dtype;
-        t->md[i] = keeps && i != FILTER ? proa__dnnl_md(l->n, l->dims, l->strides, dtype)
-                                        : proa__dnnl_md_any(l->n, l->dims, dtype);
-        made = made && t->md[i];
-    }
-    if (bias) t->md_bias = bias_md(t);
-    return made && (!bias || t->md_bias);
-}
-
-static void task_release(conv_task *t)
-{
-    for (int i = 0; i < SIDES; i++)
-        if (t->md[i]) dnnl_memory_desc_destroy(t->md[i]);
-    if (t->md_bias) dnnl_memory_desc_destroy(t->md_bias);
-}
-
-static bool forward_desc(const conv_task *t, dnnl_prop_kind_t kind, const_dnnl_primitive_attr_t attr,
-                         dnnl_primitive_desc_t *desc)
-{
-    return dnnl_convolution_forward_primitive_desc_create(
-               desc, proa__dnnl_engine(), kind, dnnl_convolution_direct, t->md[IN], t->md[FILTER], t->md_bias,
-               t->md[OUT], t->stride, t->dilation, t->before, t->after, attr) == dnnl_success;
-}
-
-/* The backward descriptors want the forward one as a hint. */
-static bool backward_desc(const conv_task *t, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
-{
-    dnnl_primitive_desc_t hint = NULL;
-    if (!forward_desc(t, dnnl_forward_training, NULL, &hint)) return false;
-    dnnl_status_t status =
-        t->p->direction == BACKWARD_DATA
-            ? dnnl_convolution_backward_data_primitive_desc_create(
-                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->md[IN], t->md[FILTER], t->md[OUT],
-                  t->stride, t->dilation, t->before, t->after, hint, attr)
-            : dnnl_convolution_backward_weights_primitive_desc_create(
-                  desc, proa__dnnl_engine(), dnnl_convolution_direct, t->md[IN], t->md[FILTER], NULL,
-                  t->md[OUT], t->stride, t->dilation, t->before, t->after, hint, attr);
-    dnnl_primitive_desc_destroy(hint);
-    return status == dnnl_success;
-}
-
-/* Declares the operands, the result third. It may stay in oneDNN's blocked layout, unless it is channels-last
- * or a grouped filter. */
+/* Declares the operands, the result third. It may stay in oneDNN's blocked layout, unless it is
+ * channels-last. */
 static bool operands(proa__dnnl_build *b, const conv_task *t)
 {
     static const struct {
         int index, side;
     } of[][SIDES] = {
         [FORWARD] = {{DNNL_ARG_SRC, IN}, {DNNL_ARG_WEIGHTS, FILTER}, {DNNL_ARG_DST, OUT}},
-        [BACKWARD_DATA] = {{DNNL_ARG_DIFF_DST, OUT}, {DNNL_ARG_WEIGHTS, FILTER}, {DNNL_ARG_DIFF_SRC, IN}},
-        [BACKWARD_WEIGHTS] = {{DNNL_ARG_SRC, IN}, {DNNL_ARG_DIFF_DST, OUT}, {DNNL_ARG_DIFF_WEIGHTS, FILTER}}};
+        [BACKWARD_DATA] = {{DNNL_ARG_DIFF_DST, OUT}, {DNNL_ARG_WEIGHTS, FILTER}, {DNNL_ARG_DIFF_SRC, IN}}};
     const conv_kind kind = t->p->direction;
-    const bool filter = kind == BACKWARD_WEIGHTS;
     for (int i = 0; i < SIDES; i++) {
         int side = of[kind][i].side;
         const conv_layout *l = &t->layout[side];
@@ -97,9 +20,8 @@ static bool operands(proa__dnnl_build *b, const conv_task *t)
                             proa__dnnl_md_of(t->p->sides[side], l->n, l->dims, l->strides)))
             return false;
     }
-    if (filter ? t->p->g.groups == 1 : !t->p->g.channels_last)
-        proa__dnnl_may_block(b, t->p->sides[of[kind][SIDES - 1].side], filter ? 1 : 1.4);
-    return !t->bias || proa__dnnl_add(b, DNNL_ARG_BIAS, false, bias_md(t));
+    if (!t->p->g.channels_last) proa__dnnl_may_block(b, t->p->sides[of[kind][SIDES - 1].side], 1.4);
+    return !t->bias || proa__dnnl_add(b, DNNL_ARG_BIAS, false, conv_bias_md(t));
 }
 
 /* tail: the epilogue of a fused convolution, else NULL. A channels-last result of one is computed
@@ -112,14 +34,14 @@ static proa_status prepare(conv_algorithm_id id, const conv_params *params, conv
     bool ok = proa__dnnl_begin(&b, conv_work(&p.g));
     conv_task t = {0};
     const conv_layout *out = &t.layout[OUT];
-    ok = ok && task_make(&t, &p, proa__absent(bias) ? NULL : bias, tail && p.g.channels_last);
+    ok = ok && conv_task_make(&t, &p, proa__absent(bias) ? NULL : bias, tail && p.g.channels_last);
     ok = ok && (!tail || proa__dnnl_post_ops(&b, tail, out->n, out->dims, out->strides, NULL));
-    ok = ok &&
-         (p.direction != FORWARD
-              ? backward_desc(&t, b.attr, &b.desc)
-              : forward_desc(&t, tail ? dnnl_forward_inference : dnnl_forward_training, b.attr, &b.desc));
+    ok = ok && (p.direction != FORWARD
+                    ? conv_backward_desc(&t, b.attr, &b.desc)
+                    : conv_forward_desc(&t, tail ? dnnl_forward_inference : dnnl_forward_training, b.attr,
+                                        &b.desc));
     ok = ok && operands(&b, &t);
-    task_release(&t);
+    conv_task_release(&t);
     return proa__dnnl_finish(&b, ok, state);
 }
 
@@ -143,8 +65,6 @@ CONV_PREPARE(conv_onednn, conv1d, "", a->bias, a->x, a->weight, a->out)
 CONV_RUN(conv_onednn, conv1d, a->x, a->weight, a->out, a->bias)
 CONV_PREPARE(conv_grad_input_onednn, conv2d_grad_input, "_grad_input", NULL, a->d_x, a->weight, a->d_out)
 CONV_RUN(conv_grad_input_onednn, conv2d_grad_input, a->d_out, a->weight, a->d_x)
-CONV_PREPARE(conv_grad_filter_onednn, conv2d_grad_filter, "_grad_filter", NULL, a->x, a->d_weight, a->d_out)
-CONV_RUN(conv_grad_filter_onednn, conv2d_grad_filter, a->x, a->d_out, a->d_weight)
 
 /* ---- transposed: a dgrad, and a bias ---- */
 
