@@ -67,12 +67,12 @@ static filter_cut cut_of(const conv_problem *p)
     int64_t sums = least(1 + g->batch * conv_pixels(g->out) / SUM_PIXELS, 1 + operands / most(filter, 1));
     sums = p->sides[IN]->dtype == PROA_F32 ? least(sums, parts) : 1;
     const int64_t each = (g->batch + sums - 1) / sums;
-    filter_cut c = {.images = (g->batch + each - 1) / each, .each = 1};
+    filter_cut c = {.images = (g->batch + each - 1) / each};
     c.rows = c.images < ENOUGH_SUMS ? sums / c.images : 1;
     while (c.rows > 1 && !rows_divide(g, c.rows)) c.rows--;
-    if (g->groups == 1) c.each = BLOCK;
+    c.each = g->groups == 1 ? BLOCK : 2; /* a part with a single group would not be grouped */
     while (g->groups > 1 && (c.each * ic % BLOCK || c.each * oc % BLOCK)) c.each++;
-    const int64_t slices = g->groups > 1 ? g->groups / c.each : g->out_channels / BLOCK;
+    const int64_t slices = (g->groups == 1 ? g->out_channels : g->groups) / c.each;
     sums = c.images * c.rows;
     c.slices = sums < ENOUGH_SUMS ? most(least(slices, parts / sums), 1) : 1;
     return c;
