@@ -89,8 +89,10 @@ typedef struct proa__dnnl_build {
     int threads, threads_before;
 } proa__dnnl_build;
 
+/* Multiply-adds below which starting and joining threads takes longer than they save. */
+#define PROA__DNNL_ALONE 400000.0
 /* Sets the thread count and creates attr (user-supplied scratchpad); false: decline. Uses one thread if
- * `work`, in multiply-adds, is too small for more, and with FLAGS_deterministic, since primitives split their
+ * `work`, in multiply-adds, is below that, and with FLAGS_deterministic, since primitives split their
  * work, and may sum, by thread. */
 bool proa__dnnl_begin(proa__dnnl_build *b, double work);
 /* Adds an operand; takes over `user` in any case. False when user is NULL or there are PROA__DNNL_ARGS

@@ -108,12 +108,9 @@ static int threads_set(int n)
 
 /* ---- building ---- */
 
-/* Multiply-adds below which starting and joining threads takes longer than they save. */
-#define ALONE 400000.0
-
 bool proa__dnnl_begin(proa__dnnl_build *b, double work)
 {
-    bool alone = work < ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
+    bool alone = work < PROA__DNNL_ALONE || proa__flag_int(PROA_FLAG_deterministic) != 0;
     *b =
         (proa__dnnl_build){.threads = alone ? 1 : proa__openmp_reserve(proa_threads()), .threads_before = -1};
     if (!proa__dnnl_usable()) return false;

@@ -133,6 +133,7 @@ static proa_status linear_fused_prepare(const void *args, void **state)
     if (!proa__absent(a->residual) && a->residual->flags & PROA_T_STRIDED)
         return proa_decline("the residual is strided");
     matmul_product p = product_linear_fused(a);
+    if (proa__dnnl_shares_sums(&p)) return proa_decline("threads would share its sums");
     if (!suits(&p, a->constant_weight) || p.batch_dims || (p.has_add && p.add_cs != 1 && p.n != 1))
         return proa_decline("a dtype, size or stride that oneDNN does not take");
     proa__dnnl_build b;

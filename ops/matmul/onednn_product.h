@@ -9,6 +9,9 @@
 /* True if rows or columns of both operands are contiguous, and there are not too many batch dims. */
 bool proa__dnnl_product_suits(const matmul_product *p);
 
+/* True if oneDNN's threads would share the sums of a product: onednn_deep.c has these. */
+bool proa__dnnl_shares_sums(const matmul_product *p);
+
 /* Dtypes, layout of y and epilogue of a product. */
 typedef struct proa__dnnl_product_form {
     proa_dtype dtypes[3];       /* of x, y and out */
