@@ -5,6 +5,9 @@ import pytest
 
 import proa as paddle
 
+with open("/proc/cpuinfo") as info:
+    # With AVX-512 oneDNN has them, whose bits may depend on the number of threads.
+    PARTS = " avx512vl" not in info.read() or int(paddle.get_flags("FLAGS_cpu_level")["FLAGS_cpu_level"]) < 2
 SIZES = [(32, 96, 4096), (48, 48, 2051), (63, 127, 514), (100, 40, 1000), (2, 500, 5001), (50, 60, 771), (128, 128, 3000), (64, 64, 16390)]
 
 
@@ -38,7 +41,7 @@ def test_products(sizes, turned):
     expected = x.astype("float64") @ y.astype("float64")
     x, y = (paddle.to_tensor(np.ascontiguousarray(v.T) if turn else v) for v, turn in zip((x, y), turned, strict=True))
     results = check(lambda: paddle.matmul(x, y, *turned), expected, k)
-    if m // 64 + n // 64 < 4:  # the same parts with every team here
+    if PARTS and m // 64 + n // 64 < 4:  # the same parts with every team here
         for other in results[2:]:
             np.testing.assert_array_equal(other, results[1])
     paddle.set_flags({"FLAGS_deterministic": True})
