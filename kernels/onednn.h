@@ -133,6 +133,9 @@ proa_status proa__dnnl_run(const void *state, const void *args, proa_status (*pr
 /* Runs a primitive of one thread, whatever the thread count is now: in parallel regions, too. keeps: bits of
  * the outputs that stay in the layout that the primitive chose. */
 proa_status proa__dnnl_run_alone(const void *state, void *const *data, unsigned keeps);
+/* Runs parts 0 to n − 1 of a job on Proa's threads, in any order. A part that fails runs once more in this
+ * thread, whose error is the call's. */
+proa_status proa__dnnl_run_parts(int64_t n, proa_status (*part)(const void *job, int64_t i), const void *job);
 /* The format in which a kernel with that state leaves its output if it may choose the layout. */
 int proa__dnnl_result_format(const void *args, const void *state);
 /* proa__dnnl_run on tensors: outputs made for this call may stay in the layout that the primitive chose. */

@@ -418,6 +418,27 @@ proa_status proa__dnnl_run_alone(const void *state, void *const *data, unsigned 
     return run_state(state, data, -1, keeps);
 }
 
+typedef struct parts_job {
+    proa_status (*part)(const void *job, int64_t i);
+    const void *job;
+    atomic_bool failed;
+} parts_job;
+
+static void parts_range(int64_t begin, int64_t end, void *context)
+{
+    parts_job *j = context;
+    for (int64_t i = begin; i < end; i++)
+        if (j->part(j->job, i) != PROA_OK) atomic_store(&j->failed, true);
+}
+
+proa_status proa__dnnl_run_parts(int64_t n, proa_status (*part)(const void *job, int64_t i), const void *job)
+{
+    parts_job j = {.part = part, .job = job};
+    proa__parallel(n, 1, parts_range, &j);
+    for (int64_t i = 0; atomic_load(&j.failed) && i < n; i++) PROA_TRY(part(job, i));
+    return PROA_OK;
+}
+
 int proa__dnnl_result_format(const void *args, const void *state)
 {
     const proa__dnnl_state *s = state;

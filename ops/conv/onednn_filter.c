@@ -243,22 +243,15 @@ typedef struct filter_job {
     char *sums;   /* one after the other */
     size_t bytes; /* of a sum */
     float *result;
-    atomic_bool failed; /* no memory */
 } filter_job;
 
-static proa_status run_part(const filter_job *j, int64_t i)
+static proa_status run_part(const void *job, int64_t i)
 {
+    const filter_job *j = job;
     const filter_part *part = &j->s->part[i];
     void *data[] = {j->x + part->x, j->d_out + part->d_out,
                     j->sums + (size_t)(i / j->s->slices) * j->bytes + part->sum};
     return proa__dnnl_run_alone(part->state, data, j->s->format ? 1u << 2 : 0);
-}
-
-static void parts_range(int64_t begin, int64_t end, void *context)
-{
-    filter_job *j = context;
-    for (int64_t i = begin; i < end; i++)
-        if (run_part(j, i) != PROA_OK) atomic_store(&j->failed, true);
 }
 
 static void add_range(int64_t begin, int64_t end, void *context)
@@ -278,11 +271,7 @@ static proa_status run_parts(filter_job *j, char *to)
     const filter_state *s = j->s;
     j->sums = s->sums > 1 ? proa_scratch((size_t)s->sums * j->bytes) : to;
     if (!j->sums) return proa_error();
-    proa__parallel(s->sums * s->slices, 1, parts_range, j);
-    proa_status status = PROA_OK;
-    /* Once more in this thread, whose error is the call's. */
-    for (int64_t i = 0; atomic_load(&j->failed) && i < s->sums * s->slices && status == PROA_OK; i++)
-        status = run_part(j, i);
+    proa_status status = proa__dnnl_run_parts(s->sums * s->slices, run_part, j);
     if (s->sums == 1) return status;
     j->result = (float *)(void *)to;
     if (status == PROA_OK) proa__parallel((int64_t)(j->bytes / sizeof *j->result), 1 << 14, add_range, j);

@@ -21,7 +21,6 @@ typedef struct deep_job {
     const deep_state *s;
     const matmul_product *p;
     float *sums; /* of the parts, one after the other, row-major */
-    atomic_bool failed;
 } deep_job;
 
 bool proa__dnnl_shares_sums(const matmul_product *p)
@@ -70,21 +69,15 @@ static proa_status deep_prepare(const matmul_product *p, void **state)
     return status;
 }
 
-static proa_status run_part(const deep_job *j, int64_t i)
+static proa_status run_part(const void *job, int64_t i)
 {
+    const deep_job *j = job;
     const matmul_product *p = j->p;
     const deep_state *s = j->s;
     const int64_t from = i * s->each, item = (int64_t)sizeof(float);
     void *data[] = {(void *)(uintptr_t)(p->x + from * p->x_cs * item),
                     (void *)(uintptr_t)(p->y + from * p->y_rs * item), j->sums + i * p->m * p->n};
     return proa__dnnl_run_alone(i == s->parts - 1 && s->last ? s->last : s->part, data, 0);
-}
-
-static void parts_range(int64_t begin, int64_t end, void *context)
-{
-    deep_job *j = context;
-    for (int64_t i = begin; i < end; i++)
-        if (run_part(j, i) != PROA_OK) atomic_store(&j->failed, true);
 }
 
 /* Adds the parts' rows, and the addend. */
@@ -109,11 +102,7 @@ static proa_status deep_run(const deep_state *s, const matmul_product *p)
 {
     deep_job j = {.s = s, .p = p, .sums = proa_scratch((size_t)(s->parts * p->m * p->n) * sizeof(float))};
     if (!j.sums) return proa_error();
-    proa__parallel(s->parts, 1, parts_range, &j);
-    proa_status status = PROA_OK;
-    /* Once more in this thread, whose error is the call's. */
-    for (int64_t i = 0; atomic_load(&j.failed) && i < s->parts && status == PROA_OK; i++)
-        status = run_part(&j, i);
+    proa_status status = proa__dnnl_run_parts(s->parts, run_part, &j);
     if (status == PROA_OK) proa__parallel(p->m, 1 + ADD_GRAIN / (p->n * s->parts), add_range, &j);
     proa_scratch_free(j.sums);
     return status;
