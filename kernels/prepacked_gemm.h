@@ -344,12 +344,12 @@ static inline float packed_high(const proa__epilogue *t)
 static inline void packed_activate(float *x, int64_t ld, int64_t rows, int64_t n, const proa__epilogue *t)
 {
     float alpha = (float)t->alpha, beta = (float)t->beta;
-#define PACKED_EACH(value)                      \
-    for (int64_t i = 0; i < rows; i++, x += ld) \
-        for (int64_t j = 0; j < n; j++) {       \
-            float v = x[j];                     \
-            x[j] = value;                       \
-        }                                       \
+#define PACKED_EACH(value)                                                                          \
+    for (int64_t i = 0; i < rows; i++, x += ld) _Pragma("omp simd") for (int64_t j = 0; j < n; j++) \
+        {                                                                                           \
+            float v = x[j];                                                                         \
+            x[j] = value;                                                                           \
+        }                                                                                           \
     break
 #if defined(__AVX512F__)
 #define PACKED_QUICK(of_lanes, value)                                                         \
@@ -394,11 +394,16 @@ static inline void packed_put_edge(const packed_product *w, const packed_ends *e
     }
 }
 
+/* Memory that a register tile prefetches: `step` floats for each row of b, from `at` on. */
+typedef struct packed_ahead {
+    const float *at;
+    int64_t step;
+} packed_ahead;
+
 /* Computes one register tile: `rows` rows from `row` on and panel j, over the depth block that starts at
  * p0. */
 static inline void packed_put(const packed_product *w, int64_t row, int64_t rows, int64_t j, int64_t p0,
-                              int64_t kc, const float *a, int64_t lda, const float *panel, const float *ahead,
-                              int64_t step)
+                              int64_t kc, const float *a, int64_t lda, const float *panel, packed_ahead ahead)
 {
     int64_t columns = gemm_min(PACKED_NR, w->n - j * PACKED_NR), at = row * w->n + j * PACKED_NR;
     packed_width width = packed_width_of(columns);
@@ -412,10 +417,10 @@ static inline void packed_put(const packed_product *w, int64_t row, int64_t rows
                      .high = packed_high(&w->tail)};
     if (first) e.add = w->residual ? w->residual + at : NULL;
     if (columns == packed_columns_of(width)) {
-        tile(kc, a, lda, panel, c, w->n, &e, ahead, step);
+        tile(kc, a, lda, panel, c, w->n, &e, ahead.at, ahead.step);
     } else {
         float edge[PACKED_MR * PACKED_NR];
-        tile(kc, a, lda, panel, edge, PACKED_NR, &(packed_ends){.bias = NULL}, ahead, step);
+        tile(kc, a, lda, panel, edge, PACKED_NR, &(packed_ends){.bias = NULL}, ahead.at, ahead.step);
         packed_put_edge(w, &e, rows, columns, edge, c);
     }
     if (!last || packed_clamps(&w->tail) || w->tail.activation == PROA_FUSED_ACTIVATION_NONE) return;
@@ -480,30 +485,44 @@ static inline const float *packed_panel(const packed_product *w, int64_t p0, int
     return w->b + (p0 * packed_panels(w->n) + j * gemm_min(PACKED_KC, w->k - p0)) * PACKED_NR;
 }
 
+/* The part of the panel at `next` that tile t of `tiles` prefetches. A tile without a part (`next` NULL: no
+ * panel follows) prefetches the panel in use: behind the last panel there may be pages that nobody has
+ * touched, where every prefetch walks the page tables. */
+static inline packed_ahead packed_part_of(const float *next, const float *now, int64_t kc, int64_t t,
+                                          int64_t tiles)
+{
+    int64_t step = 1;
+    while (step * tiles < PACKED_NR) step *= 2;
+    return next && t * step < PACKED_NR ? (packed_ahead){next + kc * t * step, step} : (packed_ahead){now, 0};
+}
+
 /* Computes rows [r0, r0 + h) of panels [j0, j1) over the depth block that starts at p0. Usually panel by
- * panel, prefetching the next panel (`then` after the last). If the panels fit into a cache and threads share
- * rows, tile by tile, so that result rows are written in long runs, prefetching the next rows. */
+ * panel, prefetching the next panel (`then` after the last; NULL: none). If the panels fit into a cache and
+ * threads share rows, tile by tile, so that result rows are written in long runs, prefetching the next
+ * rows. */
 static inline void packed_block(const packed_product *w, int64_t r0, int64_t h, int64_t j0, int64_t j1,
                                 int64_t p0, const float *a, int64_t lda, const float *then)
 {
     int64_t kc = gemm_min(PACKED_KC, w->k - p0), size = kc * PACKED_NR, panels = j1 - j0;
-    int64_t tiles = (h + PACKED_MR - 1) / PACKED_MR, step = (PACKED_NR + tiles - 1) / tiles;
+    int64_t tiles = (h + PACKED_MR - 1) / PACKED_MR;
     const float *b = packed_panel(w, p0, j0);
     if (!w->by_rows || panels * size * 4 > PACKED_B_BYTES) {
         for (int64_t j = 0; j < panels; j++, b += size)
             for (int64_t t = 0; t < tiles; t++) {
                 int64_t i = t * h / tiles, rows = (t + 1) * h / tiles - i;
-                const float *ahead = (j + 1 < panels ? b + size : then) + kc * t * step;
-                packed_put(w, r0 + i, rows, j0 + j, p0, kc, a + i * lda, lda, b, ahead, step);
+                packed_ahead ahead = packed_part_of(j + 1 < panels ? b + size : then, b, kc, t, tiles);
+                packed_put(w, r0 + i, rows, j0 + j, p0, kc, a + i * lda, lda, b, ahead);
             }
         return;
     }
     for (int64_t t = 0; t < tiles; t++) {
         int64_t i = t * h / tiles, end = (t + 1) * h / tiles, share = (PACKED_MR + panels - 1) / panels;
         for (int64_t j = 0; j < panels; j++) {
-            const float *panel = b + j * size, *ahead = t > 0 ? a + end * lda + j * share * kc : panel + size;
-            packed_put(w, r0 + i, end - i, j0 + j, p0, kc, a + i * lda, lda, panel, ahead,
-                       t > 0 ? share : PACKED_NR);
+            const float *panel = b + j * size;
+            packed_ahead ahead = {panel, 0};
+            if (t == 0 && j + 1 < panels) ahead = (packed_ahead){panel + size, PACKED_NR};
+            else if (t > 0 && end < h) ahead = (packed_ahead){a + end * lda + j * share * kc, share};
+            packed_put(w, r0 + i, end - i, j0 + j, p0, kc, a + i * lda, lda, panel, ahead);
         }
     }
 }
@@ -517,9 +536,9 @@ static inline void packed_part(const packed_product *w, int64_t m0, int64_t m1, 
         for (int64_t p0 = 0; p0 < w->k; p0 += PACKED_KC) {
             int64_t kc = gemm_min(PACKED_KC, w->k - p0), lda = w->copies ? kc + PACKED_LANES : w->a.ld;
             const float *a = w->copies ? packed_copied(w, copy, m0, r0, h, p0, kc) : w->a.at + r0 * lda + p0;
-            bool last = p0 + kc == w->k;
-            packed_block(w, r0, h, j0, j1, p0, a, lda,
-                         packed_panel(w, last ? 0 : p0 + kc, last && r0 + h == m1 ? j1 : j0));
+            bool last = p0 + kc == w->k, over = last && r0 + h == m1;
+            const float *then = packed_panel(w, last ? 0 : p0 + kc, over ? j1 : j0);
+            packed_block(w, r0, h, j0, j1, p0, a, lda, over && j1 == packed_panels(w->n) ? NULL : then);
         }
     }
 }

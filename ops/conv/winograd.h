@@ -238,23 +238,24 @@ static inline void winograd_panels(const winograd *w, int64_t first, int64_t n, 
                                    const float *v, float *m)
 {
     int64_t blocks = (n + PACKED_MR - 1) / PACKED_MR;
-    /* the next sum's filter is prefetched; not for a single block, which needs it sooner than software
-     * prefetches bring it: the hardware prefetcher of sequential rows is faster there */
-    int64_t step = blocks == 1 ? 0 : (PACKED_NR + blocks - 1) / blocks;
     const int points = winograd_tile_points(w->kind);
-    int64_t piece = w->kind->piece, depth = w->from.channels;
+    int64_t piece = w->kind->piece, depth = w->from.channels, panels = packed_panels(w->to.channels);
     for (int64_t panel = p0; panel < p1; panel++) {
         const float *u = w->points + panel * points * w->filter_step;
         for (int i = 0; i < points; i++, u += w->filter_step)
             for (int64_t b = 0; b < blocks; b++) {
-                const float *next = u + w->filter_step + b * step * depth;
                 int64_t t = b * n / blocks, rows = (b + 1) * n / blocks - t;
                 float *sum = m + i * w->to_step + t * PACKED_NR;
                 packed_ends ends = {.add_ld = PACKED_NR};
+                /* the next sum's filter is prefetched; not for a single block, which needs it sooner than
+                 * software prefetches bring it: the hardware prefetcher of sequential rows is faster there */
+                bool over = panel + 1 == panels && i + 1 == points;
+                const float *next = blocks == 1 || over ? NULL : u + w->filter_step;
+                packed_ahead ahead = packed_part_of(next, u, depth, b, blocks);
                 for (int64_t p = 0; p < depth; p += piece, ends.add = sum)
                     packed_tiles[rows - 1][PACKED_TWO](
                         gemm_min(piece, depth - p), v + i * w->from_step + t * w->ld + p, w->ld,
-                        u + p * PACKED_NR, sum, PACKED_NR, &ends, step ? next + p * step : u, step);
+                        u + p * PACKED_NR, sum, PACKED_NR, &ends, ahead.at + p * ahead.step, ahead.step);
             }
         int64_t c0 = panel * PACKED_NR, c1 = gemm_min(c0 + PACKED_NR, w->to.channels);
         for (int64_t t = 0; t < n; t++) {

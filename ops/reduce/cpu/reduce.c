@@ -16,7 +16,8 @@ typedef struct reducer {
     void (*row)(void *acc, const void *x, int64_t n);    /* folds x[0 … n) into acc[0] */
     void (*column)(void *acc, const void *x, int64_t n); /* folds x[i] into acc[i] */
     void (*merge)(void *acc, const void *x, int64_t n);  /* folds the partial result x[i] into acc[i] */
-    /* folds x[i], x[i + step], … of up to EIGHT rows into acc[i]; NULL: row by row */
+    /* folds x[i], x[i + step], … of up to EIGHT rows into acc[i]; `rows` counts EIGHT more where they follow;
+     * NULL: row by row */
     void (*columns)(void *acc, const void *x, int rows, int64_t step, int64_t n);
     _Alignas(16) char start[16];
 } reducer;
@@ -109,10 +110,10 @@ static void sum_f32_columns(void *acc, const void *x, int rows, int64_t step, in
     float part[CHUNK];
     int64_t i = 0;
     /* Rows that lie apart are asked for where registers are wide: Zen 1 took 3.4 times as long with that. */
-    const bool asks = n == step || VECTOR_BYTES == 64;
+    const bool asks = rows == 2 * EIGHT && (n == step || VECTOR_BYTES == 64);
     const int64_t each = n == step ? SIXTEEN : step,
                   lines = n == step ? EIGHT : 1; /* in the order of memory */
-    for (; rows == EIGHT && i + SIXTEEN <= n; i += SIXTEEN) {
+    for (; rows >= EIGHT && i + SIXTEEN <= n; i += SIXTEEN) {
         for (int k = 0; k < EIGHT && asks; k++)
             __builtin_prefetch(from + EIGHT * step + i * lines + k * each);
 #pragma GCC unroll 4
@@ -122,7 +123,7 @@ static void sum_f32_columns(void *acc, const void *x, int rows, int64_t step, in
         }
     }
     for (int64_t j = i; j < n; j++) part[j] = from[j];
-    for (int k = 1; k < rows; k++)
+    for (int k = 1; k < rows && k < EIGHT; k++)
         for (int64_t j = i; j < n; j++) part[j] += from[j + k * step];
     sum_f32_short_column(acc, part, n);
 }
@@ -161,7 +162,7 @@ static void prod_f32_columns(void *acc, const void *x, int rows, int64_t step, i
     double *to = acc;
     const float *from = x;
     for (int k = 0; k < rows && rows < EIGHT; k++) prod_f32_column(acc, from + k * step, n);
-    for (int64_t i = 0; i < n && rows == EIGHT; i++) {
+    for (int64_t i = 0; i < n && rows >= EIGHT; i++) {
         double product = to[i];
 #pragma GCC unroll 8
         for (int k = 0; k < EIGHT; k++) product *= (double)from[i + k * step];
@@ -271,7 +272,7 @@ static void fold_columns(const reduce_job *j, int64_t unit, int64_t begin, int64
     if (j->r->columns && in_place(j) && p->reduced.n == 1)
         for (; t < end; t += EIGHT)
             j->r->columns(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer),
-                          end - t < EIGHT ? (int)(end - t) : EIGHT, p->reduced.stride[0], n);
+                          end - t < 2 * EIGHT ? (int)(end - t) : 2 * EIGHT, p->reduced.stride[0], n);
     for (; t < end; t++) j->r->column(acc, terms(j, base + proa__group_offset(&p->reduced, t), n, buffer), n);
 }
 
