@@ -70,3 +70,67 @@ def test_threads_change_no_bit(kind):
     results = [trained(kind, 160, batch=33, steps=30, threads=n) for n in (1, 2, 7)]
     for other in results[1:]:
         assert all((a == b).all() for a, b in zip(results[0], other))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("hidden", [1, 16, 33, 150])
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_sequences(kind, hidden, batch):
+    got = trained(kind, hidden, batch=batch)
+    for one, want in zip(got, trained(kind, hidden, "float64", batch=batch)):
+        np.testing.assert_allclose(one, want, rtol=0, atol=4e-6 * max(1, np.abs(want).max()))
+    assert all((a == b).all() for a, b in zip(got, trained(kind, hidden, batch=batch, threads=1)))
+
+
+class Network(nn.Layer):
+    def __init__(self, kind, hidden):
+        super().__init__()
+        self.cells = KINDS[kind](9, hidden, num_layers=2, direction="bidirect")
+
+    def forward(self, x):
+        return self.cells(x)[0]
+
+
+def network(kind, hidden, dtype):
+    paddle.set_default_dtype(dtype)
+    rng = np.random.RandomState(hidden)
+    net = Network(kind, hidden)
+    for p in net.parameters():
+        p.set_value((rng.randn(*p.shape) * hidden ** -0.5).astype(dtype))
+    net.eval()
+    return net, rng.randn(2, 6, 9).astype(dtype)
+
+
+@pytest.mark.parametrize("deferred", [1, 1 << 30])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_inference_keeps_packed_weights(kind, dtype, deferred, tmp_path):
+    """The same bits as eagerly, run after run and in a clone; whoever asks for the weights afterwards gets them."""
+    net, x = network(kind, 37, dtype)
+    want = net(paddle.to_tensor(x)).numpy()
+    prefix = str(tmp_path / "net")
+    paddle.jit.save(net, prefix, input_spec=[paddle.static.InputSpec([None, None, 9], dtype)])
+    paddle.set_flags({"FLAGS_deferred_bytes": deferred})
+    try:
+        predictor = paddle.inference.create_predictor(paddle.inference.Config(prefix + ".pdmodel", prefix + ".pdiparams"))
+        for runner in (predictor, predictor, predictor.clone(), predictor):
+            np.testing.assert_array_equal(runner.run([paddle.to_tensor(x)])[0].numpy(), want)
+        loaded = paddle.jit.load(prefix)
+        np.testing.assert_array_equal(loaded(paddle.to_tensor(x)).numpy(), want)
+    finally:
+        paddle.set_flags({"FLAGS_deferred_bytes": 1 << 16})
+    kept = [v.numpy() for v in loaded.state_dict().values()]
+    for given in (p.numpy() for p in net.parameters()):
+        assert any(v.shape == given.shape and (v == given).all() for v in kept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inference_notices_changed_weights(kind):
+    net, x = network(kind, 21, "float32")
+    compiled = paddle.jit.to_static(net)
+    with paddle.no_grad():
+        for scale in (1.0, 0.5, 2.0):
+            for p in net.parameters():
+                p.set_value(p.numpy() * scale)
+            eager, _ = net.cells(paddle.to_tensor(x))
+            np.testing.assert_array_equal(compiled(paddle.to_tensor(x)).numpy(), eager.numpy())

@@ -4,6 +4,7 @@
  * May use core, kernels and ops/. */
 #include "ops/rnn/rnn.h"
 
+#include "core/deferred.h"
 #include "core/kernel_traits.h"
 #include "kernels/gemm.h"
 #include "kernels/philox16.h"
@@ -11,6 +12,9 @@
 
 /* Rows of a block of a product, and how much of k is packed at a time: there, and in a step's product. */
 enum { TILE_ROWS = 8 * GEMM_MR, PIECE = 512, STEP_PIECE = 128 };
+/* A step of one or two sequences: rows and panels that share their loads, and rows of the weights that are
+ * prefetched. */
+enum { FEW_ROWS = 2, FEW_PANELS = 4, ROW_AHEAD = 16 };
 
 /* Bytes of gates that are computed at a time where they are not saved: a few hundred rows, so that packing
  * the weights is a small part of their product. */
@@ -25,7 +29,8 @@ typedef struct rnn {
     void *reserve; /* NULL: nothing is saved for backward */
     void *between; /* without reserve: output of every other layer below the last */
     proa_tensors pre_state, weights, state, d_state, d_pre_state, d_weights;
-    const uint8_t *mask; /* dropout between layers, or NULL */
+    const proa__packed_operand *packed; /* all weight matrices; NULL: they are packed for this call alone */
+    const uint8_t *mask;                /* dropout between layers, or NULL */
     double kept_scale;
 } rnn;
 
@@ -42,12 +47,25 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
     return r->d_state.at[i];
 }
 
+/* A weight matrix, of gates · hidden rows. */
+typedef struct rnn_matrix {
+    int64_t gates, hidden, columns, recurrent;
+} rnn_matrix;
+
+/* The input's or the recurrent matrices of layer l. */
+static rnn_matrix rnn_matrix_of(const rnn_sizes *s, int64_t l, bool recurrent)
+{
+    int64_t columns = recurrent ? s->hidden : l ? s->hidden * s->directions : s->input;
+    return (rnn_matrix){s->gates, s->hidden, columns, recurrent};
+}
+
 /* Columns of a register tile. */
 #define WIDTH (GEMM_NV * VECTOR_BYTES / (int64_t)sizeof(T))
 
 #define T float
 #define GEMM(name) gemm_##name##_f32
 #include "product.inc"
+#include "packed.inc"
 #include "rnn.inc"
 #undef T
 #undef GEMM
@@ -55,6 +73,7 @@ static const proa_tensor *rnn_given(const rnn *r, int64_t i)
 #define T double
 #define GEMM(name) gemm_##name##_f64
 #include "product.inc"
+#include "packed.inc"
 #include "rnn.inc"
 #undef T
 #undef GEMM
@@ -76,8 +95,50 @@ static proa_status check_lengths(const rnn *r, const char *op)
     return PROA_OK;
 }
 
-PROA__KERNEL_TRAITS(rnn_cpu, .drops = 1u << 12) /* reserve */
-PROA_KERNEL(rnn_cpu, rnn)
+/* ---- the forward kernel ------------------------------------------------------------------- */
+
+/* Packed forms of the weight matrices, in the list's order. */
+typedef struct rnn_state {
+    int64_t n;
+    proa__packed_operand forms[];
+} rnn_state;
+
+static void rnn_release(void *state)
+{
+    rnn_state *s = state;
+    for (int64_t i = 0; s && i < s->n; i++) proa__packed_clear(&s->forms[i]);
+    proa__free(s);
+}
+
+/* Packed weights are kept in inference alone, where nothing is saved for a gradient and weights stay. */
+static proa_status rnn_prepare(const void *args, void **state)
+{
+    const proa_rnn_args *a = args;
+    *state = NULL;
+    if (!proa__absent(a->reserve) || a->input->shape[2] == 0) return PROA_OK;
+    int64_t n = a->weight_list.count / 2;
+    rnn_state *s = *state = proa__calloc(sizeof *s + (size_t)n * sizeof s->forms[0]);
+    if (!s) return proa_error();
+    s->n = n;
+    return PROA_OK;
+}
+
+/* Packs the weight matrices unless they are; reads whatever else is needed and was not read. */
+static proa_status rnn_weights(rnn *r, rnn_state *s)
+{
+    for (int64_t i = s ? s->n : 0; i < r->weights.count; i++) PROA_TRY(proa__plain(r->weights.at[i]));
+    for (int64_t i = 0; s && i < s->n; i++) {
+        const proa_tensor *t = r->weights.at[i];
+        const rnn_matrix m = rnn_matrix_of(&r->s, i / 2 / r->s.directions, i % 2);
+        const proa__packing how = t->dtype == PROA_F64 ? packing_of_double(&m) : packing_of_float(&m);
+        if (!proa__packed_renew(&s->forms[i], t, &how)) return proa_error();
+    }
+    r->packed = s ? s->forms : NULL;
+    return PROA_OK;
+}
+
+PROA__KERNEL_TRAITS(rnn_cpu, .packs = 1u << 2 /* weight_list */, .drops = 1u << 12 /* reserve */)
+PROA_KERNEL_PREPARED(rnn_cpu, rnn, rnn_prepare, rnn_release)
 {
     rnn r = {
         .s = rnn_measure(a->input, a->pre_state.at[0], a->weight_list, a->mode, a->num_layers, a->is_bidirec),
@@ -103,8 +164,11 @@ PROA_KERNEL(rnn_cpu, rnn)
                 memcpy(a->state.at[i]->data, a->pre_state.at[i]->data, bytes_of(a->state.at[i]));
         return PROA_OK;
     }
+    PROA_TRY(rnn_weights(&r, run->state));
     return a->input->dtype == PROA_F64 ? forward_double(&r) : forward_float(&r);
 }
+
+/* ---- the gradient's kernel ----------------------------------------------------------------- */
 
 /* Zero steps: nothing depends on the weights, and states pass through unchanged. */
 static proa_status no_steps(const proa_rnn_grad_args *a, const rnn *r)
