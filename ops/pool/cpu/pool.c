@@ -4,6 +4,7 @@
 #include "core/blocked.h"
 #include "ops/pool/geometry.h"
 #include "kernels/rowwise.h"
+#include "kernels/vector.h"
 
 /* Tasks that run over every plane. */
 typedef enum pool_task { POOL_FORWARD, POOL_BACKWARD, POOL_PICK, POOL_SCATTER } pool_task;
@@ -34,8 +35,9 @@ static inline void pool_reach(const pool_geometry *g, int64_t tap, int64_t *from
 }
 
 enum {
-    POOL_ROW = 512, /* longest row of outputs whose argmax indices are on the stack */
-    POOL_LANES = 16 /* channels in a vector */
+    POOL_ROW = 512,   /* longest row of outputs whose argmax indices are on the stack */
+    POOL_LANES = 16,  /* channels that are pooled together */
+    SMALL_WINDOW = 16 /* pixels of a window that is read twice rather than channel by channel */
 };
 
 /* The windows of a row of outputs along it (pool_window), equal for all rows: `known` if there are at most
@@ -56,8 +58,8 @@ static void find_columns(const pool_geometry *g, pool_columns *c)
 }
 
 /* Argmax indices in vectors, as wide as the values that they are compared beside. */
-typedef int32_t pool_places_float __attribute__((vector_size(POOL_LANES * 4), aligned(4), may_alias));
-typedef int64_t pool_places_double __attribute__((vector_size(POOL_LANES * 8), aligned(8), may_alias));
+typedef int32_t pool_places_float __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int64_t pool_places_double __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 #define T float
 #include "ops/pool/cpu/body.inc"
