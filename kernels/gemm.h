@@ -60,12 +60,14 @@ static inline void gemm_transpose_four(const float *from, int64_t rs, float *to,
 #define GEMM_IN float
 #define GEMM_TRANSPOSE gemm_transpose_four
 #define GEMM_LOAD GEMM_SAME
+#define GEMM_SPLAT vector_splat_float
 #include "kernels/gemm_body.h"
 
 #define GEMM_NAME f64
 #define GEMM_T double
 #define GEMM_IN double
 #define GEMM_LOAD GEMM_SAME
+#define GEMM_SPLAT vector_splat_double
 #include "kernels/gemm_body.h"
 
 #ifdef GEMM_ALL_TYPES
@@ -73,25 +75,34 @@ static inline void gemm_transpose_four(const float *from, int64_t rs, float *to,
 #define GEMM_T float
 #define GEMM_IN uint16_t
 #define GEMM_LOAD proa__f16_to_f32
+#define GEMM_SPLAT vector_splat_float
 #include "kernels/gemm_body.h"
 
 #define GEMM_NAME bf16
 #define GEMM_T float
 #define GEMM_IN uint16_t
 #define GEMM_LOAD proa__bf16_to_f32
+#define GEMM_SPLAT vector_splat_float
 #include "kernels/gemm_body.h"
 
 /* Integers wrap around, as in NumPy: unsigned arithmetic is what C defines for that. */
+typedef uint32_t gemm_lanes_i32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t gemm_lanes_i64 __attribute__((vector_size(VECTOR_BYTES)));
+static inline gemm_lanes_i32 gemm_splat_i32(const uint32_t *at) { return (gemm_lanes_i32){0} + *at; }
+static inline gemm_lanes_i64 gemm_splat_i64(const uint64_t *at) { return (gemm_lanes_i64){0} + *at; }
+
 #define GEMM_NAME i32
 #define GEMM_T uint32_t
 #define GEMM_IN uint32_t
 #define GEMM_LOAD GEMM_SAME
+#define GEMM_SPLAT gemm_splat_i32
 #include "kernels/gemm_body.h"
 
 #define GEMM_NAME i64
 #define GEMM_T uint64_t
 #define GEMM_IN uint64_t
 #define GEMM_LOAD GEMM_SAME
+#define GEMM_SPLAT gemm_splat_i64
 #include "kernels/gemm_body.h"
 #endif
 

@@ -1,5 +1,6 @@
 /* One instance of the portable matrix product: included by gemm.h with GEMM_NAME, GEMM_T (accumulator),
- * GEMM_IN (element in memory) and GEMM_LOAD (element to accumulator). No include guard on purpose. */
+ * GEMM_IN (element in memory), GEMM_LOAD (element to accumulator) and GEMM_SPLAT (accumulator to all lanes).
+ * No include guard on purpose. */
 #define GEMM_PASTE_(a, b) a##_##b
 #define GEMM_PASTE(a, b) GEMM_PASTE_(a, b)
 #define GEMM_FN(name) GEMM_PASTE(name, GEMM_NAME)
@@ -18,9 +19,14 @@ static inline __attribute__((always_inline)) void GEMM_FN(gemm_step)(const int r
 #pragma GCC unroll 2
     for (int v = 0; v < GEMM_NV; v++) column[v] = *(const GEMM_FN(gemm_vector) *)(b + v * GEMM_LANES);
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
+        GEMM_FN(gemm_vector) x = GEMM_SPLAT(a + i);
 #pragma GCC unroll 2
-        for (int v = 0; v < GEMM_NV; v++) sum[i][v] += a[i] * column[v];
+        for (int v = 0; v < GEMM_NV; v++) sum[i][v] += x * column[v];
+        VECTOR_KEEP(x);
+    }
+#pragma GCC unroll 2
+    for (int v = 0; v < GEMM_NV; v++) VECTOR_KEEP(column[v]);
 }
 
 /* Source that a register tile is added to, and destination of its sums (the same memory or
@@ -199,4 +205,5 @@ static inline void GEMM_FN(gemm_add)(int64_t m, int64_t n, int64_t k, const GEMM
 #undef GEMM_T
 #undef GEMM_IN
 #undef GEMM_LOAD
+#undef GEMM_SPLAT
 #undef GEMM_TRANSPOSE

@@ -12,9 +12,6 @@
 #include "kernels/simd_math.h"
 
 #include <stdatomic.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 /* PACKED_MR: rows of the register tile, so that rows × 2 vectors + 3 fit into the register file.
  * PACKED_LANES: floats in a vector. PACKED_NR: columns of a panel. */
@@ -38,7 +35,7 @@ enum { PACKED_KC = 256, PACKED_A_BYTES = 512 << 10, PACKED_C_BYTES = 128 << 10 }
 #endif
 enum { PACKED_KEPT_BYTES = 2 << 20, PACKED_B_BYTES = 128 << 10 };
 
-typedef float packed_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef vector_float packed_vector;
 typedef int32_t packed_mask __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef float packed_half __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
 typedef int32_t packed_half_mask __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
@@ -112,6 +109,17 @@ static inline int64_t packed_columns_of(packed_width width) { return (2 + (int)w
     if (half) PACKED_ROWS
 #define PACKED_AT(type, from) (*(const packed_##type *)(from))
 
+static inline __attribute__((always_inline)) packed_half packed_lower(packed_vector v)
+{
+#if defined(__AVX512F__)
+    return (packed_half)_mm512_castps512_ps256((__m512)v);
+#elif defined(__AVX2__)
+    return (packed_half)_mm256_castps256_ps128((__m256)v);
+#else
+    return (packed_half){v[0], v[1]};
+#endif
+}
+
 /* Adds the product of a column of the left operand and a row of b to the sums, then advances both. */
 static inline __attribute__((always_inline)) void packed_step(const int mr, const int nv, const bool half,
                                                               const bool down, packed_sums *sum,
@@ -125,11 +133,16 @@ static inline __attribute__((always_inline)) void packed_step(const int mr, cons
     if (half) last = PACKED_AT(half, b + PACKED_LANES);
     PACKED_ROWS
     {
-        float x = down ? thirds[0][i] : thirds[i / PACKED_EVERY][i % PACKED_EVERY * lda];
+        packed_vector x =
+            vector_splat_float(down ? thirds[0] + i : thirds[i / PACKED_EVERY] + i % PACKED_EVERY * lda);
 #pragma GCC unroll 2
         for (int v = 0; v < nv; v++) sum->whole[i][v] += x * column[v];
-        if (half) sum->half[i] += x * last;
+        if (half) sum->half[i] += packed_lower(x) * last;
+        VECTOR_KEEP(x);
     }
+#pragma GCC unroll 2
+    for (int v = 0; v < nv; v++) VECTOR_KEEP(column[v]);
+    if (half) VECTOR_KEEP(last);
 #pragma GCC unroll 8
     for (int i = 0; i < PACKED_THIRDS; i++)
         if (i * PACKED_EVERY < mr) thirds[i] += down ? lda : 1;
